@@ -14,7 +14,7 @@ from typing import Any
 
 from ..absent import closest
 from ..artifact import Options, Target
-from ..diagnostics import DTypeError, NotConstexprError, Span, UndefinedVariableError
+from ..diagnostics import DTypeError, NotConstexprError, Span, UndefinedVariableError, UnsupportedLanguageConstruct
 from ..ir.nodes import (
     Assign,
     Call,
@@ -32,7 +32,7 @@ from ..ir.nodes import (
 from ..ir.rewrite import renamed
 from ..ir.types import Dim, ValueType
 from ..ir.walk import assigned_variables, read_inside, statements, subexpressions
-from ..language.hints import shown
+from ..language.hints import no_form, shown
 from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES, decayed
 from .carried import bind_parts
@@ -271,6 +271,11 @@ class Builder:
 
         self.not_elementwise()
         self.statements.append(Effect(self.here, Call(ValueType(void), op, args, tuple(attributes.items()), span=span)))
+
+    def unsupported(self, node: Any, kind: str = "") -> UnsupportedLanguageConstruct:
+        """The error for a form of Python's that kernels do not have; see `no_form` for what it may be called."""
+        cause, remedy = no_form(kind or type(node).__name__)
+        return UnsupportedLanguageConstruct(cause, self.source.span(node), remedy, self.calls)
 
     def not_elementwise(self) -> None:
         """Gives up the attempt to make a device function of scalars, if that is what is going on."""

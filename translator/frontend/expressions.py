@@ -27,12 +27,7 @@ def evaluate(builder: Builder, node: cst.BaseExpression) -> Value:
     """The value of an expression; what it does on the way is written into the builder."""
     handler = HANDLERS.get(type(node))
     if handler is None:
-        raise UnsupportedLanguageConstruct(
-            f"{type(node).__name__} expressions cannot stand in a kernel",
-            builder.source.span(node),
-            "compute the value outside the kernel and pass it in",
-            builder.calls,
-        )
+        raise builder.unsupported(node)
     return handler(builder, node)
 
 
@@ -238,9 +233,7 @@ def _call(builder: Builder, node: Any) -> Value:
         if argument.star == "*":
             args += unpacked(builder, argument, value)
         elif argument.star == "**":
-            raise UnsupportedLanguageConstruct(
-                "**kwargs in a call", builder.source.span(argument), "name the arguments", builder.calls
-            )
+            raise builder.unsupported(argument, "Keywords")
         elif argument.keyword is not None:
             kwargs[argument.keyword.value] = value
         else:
@@ -258,8 +251,7 @@ def _comprehension(builder: Builder, node: Any) -> Value:
     clause = node.for_in
     span = builder.source.span(node)
     if clause.inner_for_in is not None or not isinstance(clause.target, cst.Name):
-        one = "write it with one `for` and one name"
-        raise UnsupportedLanguageConstruct("this form of comprehension", span, one, builder.calls)
+        raise builder.unsupported(node, "NestedComprehension")
     iterable = evaluate(builder, clause.iter)
     items = iterable.items if isinstance(iterable, Tuple) else _constants(builder, iterable, span)
     name, results = clause.target.value, []

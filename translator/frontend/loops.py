@@ -13,7 +13,7 @@ from ..ir.types import ValueType
 from ..ir.walk import used_variables
 from ..language import control as loops
 from ..language.dtypes import DType
-from ..language.hints import NO_RANGE, no_bounds, no_range_argument, no_statement
+from ..language.hints import NO_RANGE, no_bounds, no_range_argument
 from ..ops.promotion import promote
 from .assigned import assigned_names
 from .builder import Builder
@@ -33,7 +33,7 @@ def visit_for(builder: Builder, node: Any) -> bool:
 
     span = builder.source.span(node.iter)
     if node.orelse is not None:
-        raise _else_of_loop(builder, node)
+        raise builder.unsupported(node.orelse, "Else")
     if not isinstance(node.target, cst.Name):
         raise UnsupportedLanguageConstruct(
             f"a for loop with the target {builder.source.code(node.target)}",
@@ -227,13 +227,8 @@ def visit_while(builder: Builder, node: Any) -> None:
 def _loop_body(builder: Builder, node: Any, enter: Callable[[], None]) -> tuple[Statement, ...]:
     """A loop's body; names that it changes keep their type and shape from one iteration to the next."""
     if node.orelse is not None:
-        raise _else_of_loop(builder, node)
+        raise builder.unsupported(node.orelse, "Else")
     return settled(builder, lambda: _translated_body(builder, node, enter))
-
-
-def _else_of_loop(builder: Builder, node: Any) -> UnsupportedLanguageConstruct:
-    cause, remedy = no_statement("Else")
-    return UnsupportedLanguageConstruct(cause, builder.source.span(node.orelse), remedy, builder.calls)
 
 
 def _translated_body(builder: Builder, node: Any, enter: Callable[[], None]) -> tuple[Statement, ...]:

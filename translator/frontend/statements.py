@@ -9,7 +9,7 @@ import libcst as cst
 
 from ..diagnostics import ArgumentError, DTypeError, UnsupportedLanguageConstruct
 from ..ir.nodes import Expr, Note, Origin
-from ..language.hints import no_assignment, no_statement
+from ..language.hints import no_assignment
 from .builder import Builder
 from .calls import once
 from .conditionals import visit_if
@@ -46,7 +46,7 @@ def _visit_small(builder: Builder, node: Any) -> bool:
         return True
     handler = HANDLERS.get(type(node))
     if handler is None:
-        raise unsupported(builder, node)
+        raise builder.unsupported(node)
     handler(builder, node)
     return False
 
@@ -59,14 +59,8 @@ def _visit_compound(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
     if isinstance(node, cst.While):
         visit_while(builder, node)
     else:
-        raise unsupported(builder, node)
+        raise builder.unsupported(node)
     return False
-
-
-def unsupported(builder: Builder, node: cst.CSTNode) -> UnsupportedLanguageConstruct:
-    """The error for a statement that kernels cannot contain."""
-    cause, remedy = no_statement(type(node).__name__)
-    return UnsupportedLanguageConstruct(cause, builder.source.span(node), remedy, builder.calls)
 
 
 # ------------------------------------------------------------------------------------------------- small statements
@@ -74,9 +68,7 @@ def unsupported(builder: Builder, node: cst.CSTNode) -> UnsupportedLanguageConst
 
 def _assign(builder: Builder, node: Any) -> None:
     if len(node.targets) != 1:
-        raise UnsupportedLanguageConstruct(
-            "a chained assignment", builder.source.span(node), "write one assignment per line", builder.calls
-        )
+        raise builder.unsupported(node, "ChainedAssign")
     target = node.targets[0].target
     builder.assigned_to = target.value if isinstance(target, cst.Name) else ""
     value = evaluate(builder, node.value)
@@ -92,8 +84,7 @@ def bind_target(builder: Builder, target: Any, value: Value) -> None:
         return
     if isinstance(target, (cst.Tuple, cst.List)):
         if any(isinstance(element, cst.StarredElement) for element in target.elements):
-            remedy = "name each item, or index the tuple: rest = items[1:]"
-            raise UnsupportedLanguageConstruct("* in the target of an assignment", span, remedy, builder.calls)
+            raise builder.unsupported(target, "StarredTarget")
         if not isinstance(value, Tuple) or len(value.items) != len(target.elements):
             raise DTypeError(
                 f"cannot unpack {len(value.items) if isinstance(value, Tuple) else 'a single value'} into "

@@ -17,6 +17,16 @@ from .places import KERNEL, SUPPORT
 
 # The name that a rewritten function is defined under: not its own, by which it may call the kernel that it came from.
 DEFINED = f"{SUPPORT}function"
+END_OF_LINE = 1 << 10  # a column behind that of every line
+# What the translator refuses, by its words for the nodes, which are mostly those of Python. An import is none of them: so
+# that a debugger other than `breakpoint()` can be called.
+REFUSED = {"Delete": "Del", "AsyncFunctionDef": "FunctionDef"} | {
+    kind: kind
+    for kind in (
+        "Break", "ClassDef", "Continue", "Dict", "DictComp", "FunctionDef", "GeneratorExp", "Global", "Lambda", "Match",
+        "Nonlocal", "Set", "SetComp", "Try", "TryStar", "With",
+    )
+}  # fmt: skip
 _compiled: WeakKeyDictionary[KernelFunction, tuple[str, CodeType]] = WeakKeyDictionary()
 
 
@@ -47,7 +57,7 @@ def _compile(function: KernelFunction) -> CodeType:
     for argument in ast.walk(definition.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None
-    rewriter = _Rewriter(compile_time)
+    rewriter = _Rewriter(compile_time, {parameter.name for parameter in function.params} - compile_time)
     definition.body = [rewriter.visit(statement) for statement in definition.body]
     ast.increment_lineno(tree, first_line - 1)
     module = compile(ast.fix_missing_locations(ast.Module([definition], [])), function.path, "exec")
@@ -64,10 +74,13 @@ def _renamed(module: CodeType, name: str) -> CodeType:
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Names in `compile_time` are declared `tl.constexpr`: what they are assigned stays a compile-time value."""
+    """Names in `compile_time` are declared `tl.constexpr`: what they are assigned stays a compile-time value.
 
-    def __init__(self, compile_time: set[str]) -> None:
-        self.compile_time = compile_time
+    Names in `at_run_time` are those of other parameters, which may hold one all the same, such as an integer of 1.
+    """
+
+    def __init__(self, compile_time: set[str], at_run_time: set[str]) -> None:
+        self.compile_time, self.at_run_time = compile_time, at_run_time
         self.kept = 0
 
     def _call(self, name: str, *args: ast.expr) -> ast.Call:
@@ -92,6 +105,10 @@ class _Rewriter(ast.NodeTransformer):
         return self._call("rebound" if declared else "assigned", value)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        if len(node.targets) > 1:
+            return self._refused("ChainedAssign", node)
+        if any(isinstance(part, ast.Starred) for part in ast.walk(node.targets[0])):
+            return self._refused("StarredTarget", node)
         self.generic_visit(node)
         node.value = self._bound(node.targets[0], node.value)
         return node
@@ -116,8 +133,13 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if node.value is None:
             return ast.copy_location(ast.Pass(), node)
-        value = self._call("compile_time", node.value) if declared else self._bound(node.target, node.value)
+        value = self._bound(node.target, node.value) if not declared else self._declared(node.target, node.value)
         return ast.copy_location(ast.Assign([node.target], value), node)
+
+    def _declared(self, target: Any, value: ast.expr) -> ast.expr:
+        if target.id in self.at_run_time:
+            return self._call("compile_time", value)
+        return self._call("declared", ast.copy_location(ast.Constant(target.id), value), value)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
@@ -157,14 +179,23 @@ class _Rewriter(ast.NodeTransformer):
         return self._joined("and", list(parts), node)
 
     def _refused(self, kind: str, node: ast.stmt) -> ast.stmt:
-        """An error, when it is reached, in place of a statement that changes the flow as kernels cannot."""
-        return ast.copy_location(ast.Expr(self._call("refused", ast.copy_location(ast.Constant(kind), node))), node)
+        """An error, when it is reached, in place of a statement that kernels do not have."""
+        return ast.copy_location(ast.Expr(self._refused_here(kind, node)), node)
 
-    def visit_Break(self, node: ast.Break) -> ast.AST:
-        return self._refused("Break", node)
+    def _refused_here(self, kind: str, node: ast.stmt | ast.expr) -> ast.Call:
+        place = ast.copy_location(ast.Constant(kind), node)
+        if place.end_lineno != place.lineno:  # of a call on several lines Python keeps the last one
+            place.end_lineno, place.end_col_offset = place.lineno, END_OF_LINE
+        return self._call("refused", place)
 
-    def visit_Continue(self, node: ast.Continue) -> ast.AST:
-        return self._refused("Continue", node)
+    def visit(self, node: ast.AST) -> Any:
+        """Whatever is not in `REFUSED` is visited by the method for its kind."""
+        kind = type(node).__name__
+        if kind not in REFUSED:
+            return super().visit(node)
+        if isinstance(node, ast.stmt):
+            return self._refused(REFUSED[kind], node)
+        return self._refused_here(REFUSED[kind], node)  # type: ignore[arg-type]
 
     def visit_For(self, node: ast.For) -> ast.AST:
         self.generic_visit(node)
@@ -180,6 +211,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
+        if any(keyword.arg is None for keyword in node.keywords):
+            return self._refused_here("Keywords", node)
         if not node.args and not node.keywords:
             return node  # nothing to check, and debuggers are entered from the user's own frame
         node.func = self._call("callee", node.func)
@@ -199,6 +232,8 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Tuple(node.elts, node.ctx), node)
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        if len(node.generators) > 1 or not isinstance(node.generators[0].target, ast.Name):
+            return self._refused_here("NestedComprehension", node)
         self.generic_visit(node)
         items = ast.copy_location(ast.Starred(node, ast.Load()), node)
         return ast.copy_location(ast.Tuple([items], ast.Load()), node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from types import MethodType
@@ -16,7 +17,7 @@ from ..language import control, values
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, plain, unwrap
 from ..language.dtypes import DType
-from ..language.hints import NO_RANGE, check_ordered, no_bounds, no_range_argument, no_statement, uncallable
+from ..language.hints import NO_RANGE, check_ordered, no_bounds, no_form, no_range_argument, uncallable
 from ..language.targets import cuda_capability_geq
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
@@ -48,6 +49,17 @@ def compile_time(value: Any) -> Any:
     if isinstance(value, Tile):
         return value
     return None if unwrap(value) is None else constexpr(value)
+
+
+def declared(name: str, value: Any) -> Any:
+    """What `name: tl.constexpr = value` binds where the name may be a compile-time value already.
+
+    Raises:
+      DTypeError: when it is.
+    """
+    if isinstance(sys._getframe(1).f_locals.get(name), constexpr):
+        raise DTypeError(f"{name} is already defined; a constexpr cannot be defined twice")
+    return compile_time(value)
 
 
 # ----------------------------------------------------------------------------------------------------------- logic
@@ -211,12 +223,12 @@ def loop(iterable: Any) -> Iterator[Any]:
 
 
 def refused(kind: str) -> None:
-    """Stops at a statement that kernels do not have.
+    """Stops at a form of Python's that kernels do not have.
 
     Raises:
       UnsupportedLanguageConstruct: says what to write instead.
     """
-    cause, remedy = no_statement(kind)
+    cause, remedy = no_form(kind)
     raise UnsupportedLanguageConstruct(cause, None, remedy)
 
 

@@ -21,11 +21,20 @@ NO_RANGE = (
     "a kernel's for loop runs over range, tl.range or tl.static_range only",
     "index with a range, or write the iterations out",
 )
+_FORMS = {  # by words of our own where Python has none
+    "Else": ("else of a loop", "loops of kernels have no break, so write what stands there behind the loop"),
+    "ChainedAssign": ("a chained assignment", "write one assignment per line"),
+    "StarredTarget": ("* in the target of an assignment", "name each item, or index the tuple: rest = items[1:]"),
+    "Keywords": ("**kwargs in a call", "name the arguments"),
+    "NestedComprehension": ("this form of comprehension", "write it with one `for` and one name"),
+}
 _STATEMENTS = {"FunctionDef": "def", "ClassDef": "class", "Del": "del", "ImportFrom": "from ... import"}
 _INSTEAD_OF_STATEMENTS = {
     "Break": "put the condition into the loop's bounds or use a while loop",
     "Continue": "put the rest of the body under an if",
     "Try": "check the condition outside the kernel",
+    "TryStar": "check the condition outside the kernel",
+    "TypeAlias": "write it outside the kernel",
     "With": "open it outside the kernel",
     "FunctionDef": "define the function outside and mark it @triton.jit",
     "Import": "import at the top of the file",
@@ -92,11 +101,13 @@ def instead_of(value: Any) -> str:
     return "call it, with parentheses" if callable(value) and not isinstance(value, type) else ""
 
 
-def no_statement(kind: str) -> tuple[str, str]:
-    """What is wrong with a statement that kernels do not have, and what to do about it; `kind` is Python's word for its node."""
-    if kind == "Else":
-        return "else of a loop", "loops of kernels have no break, so write what stands there behind the loop"
-    return f"{_STATEMENTS.get(kind, kind)} statements cannot stand in a kernel", _INSTEAD_OF_STATEMENTS.get(kind, "")
+def no_form(kind: str) -> tuple[str, str]:
+    """What is wrong with a form of Python's that kernels do not have, and what to do; `kind` is Python's word for its node."""
+    if kind in _FORMS:
+        return _FORMS[kind]
+    if kind in _INSTEAD_OF_STATEMENTS:
+        return f"{_STATEMENTS.get(kind, kind)} statements cannot stand in a kernel", _INSTEAD_OF_STATEMENTS[kind]
+    return f"{kind} expressions cannot stand in a kernel", "compute the value outside the kernel and pass it in"
 
 
 def only_scalars(name: str, shape: Sequence[int]) -> tuple[str, str]:
