@@ -14,6 +14,7 @@ from .artifact import Options, Target
 from .ir.nodes import Kernel
 from .schedule.rewrites.copies import without_copies
 from .schedule.rewrites.counted_whiles import with_counted_whiles
+from .schedule.rewrites.inlined_copies import without_inlined_copies
 from .schedule.rewrites.joint_reductions import join_reductions
 from .schedule.rewrites.loaded_names import with_loaded_names
 from .schedule.rewrites.narrow_integers import with_narrow_integers
@@ -42,6 +43,8 @@ def passes(options: Options, target: Target) -> tuple[tuple[str, Pass], ...]:
         ("wraps", without_wraps),
         # Behind wraps: where nothing wraps any more, a second name for the index is left.
         ("copies", without_copies),
+        # Behind single_trips, which gives what a loop of one trip has assigned a name of its own.
+        ("inlined_copies", without_inlined_copies),
         # Behind copies: `x = x.to(...)` to the type that x has would count as the assignment that follows the load.
         ("loaded_names", with_loaded_names),
         # Behind loaded_names: in `flag = tl.load(p); flag = flag & 1` each trip makes the flag anew, not of the last one.

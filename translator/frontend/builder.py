@@ -201,7 +201,7 @@ class Builder:
                 read = set(read_inside(statement.body))
                 if inside.count(expr.variable) != 1 or target in inside or target in read:
                     return False
-                body = renamed(statement.body, expr.variable, target)
+                body = renamed(statement.body, {expr.variable: target})
                 self.statements[position] = replace(statement, body=body)
                 return True
         return False

@@ -24,17 +24,18 @@ def with_bodies(
 
 def with_replaced(
     block: tuple[Statement, ...],
-    replaced: Mapping[int, Statement],
+    replaced: Mapping[int, Statement | None],
     added: Mapping[tuple[int, bool], Sequence[Statement]] = MappingProxyType({}),
 ) -> tuple[Statement, ...]:
-    """The block with some statements, at any depth, replaced by others, and with others `added`.
+    """The block with some statements, at any depth, replaced by others or, by None, left out, and with others `added`.
 
     `replaced` goes by `id` of the statement as it was, `added` by that and by whether they stand behind it or in front.
     """
     result: list[Statement] = []
     for before in block:
-        statement = with_bodies(replaced.get(id(before), before), lambda body: with_replaced(body, replaced, added))
-        result += [*added.get((id(before), False), ()), statement, *added.get((id(before), True), ())]
+        changed = replaced.get(id(before), before)
+        kept = () if changed is None else (with_bodies(changed, lambda body: with_replaced(body, replaced, added)),)
+        result += [*added.get((id(before), False), ()), *kept, *added.get((id(before), True), ())]
     return tuple(result)
 
 
@@ -70,12 +71,12 @@ def mapped_in(part: T, change: Callable[[Expr], Expr]) -> T:
     return found  # type: ignore[no-any-return]
 
 
-def renamed(block: tuple[Statement, ...], old: Variable, new: Variable) -> tuple[Statement, ...]:
-    """The block with one variable in the place of another, where it is read and where it is assigned."""
-    result = substituted_in(block, {old: Use(new.type, new)})
+def renamed(block: tuple[Statement, ...], names: Mapping[Variable, Variable]) -> tuple[Statement, ...]:
+    """The block with other variables in the place of some, where these are read and where they are assigned."""
+    result = substituted_in(block, {old: Use(new.type, new) for old, new in names.items()})
     targets: dict[int, Statement] = {}
     for statement in statements(result):
-        if isinstance(statement, Assign) and old in statement.targets:
-            assigned = tuple(new if target is old else target for target in statement.targets)
+        if isinstance(statement, Assign) and not names.keys().isdisjoint(statement.targets):
+            assigned = tuple(names.get(target, target) for target in statement.targets)
             targets[id(statement)] = replace(statement, targets=assigned)
     return with_replaced(result, targets)

@@ -177,7 +177,7 @@ class AxisNames:
         elif as_many:  # another version of the tile
             count = as_many[0].count
         else:
-            count = self._fresh(count, prefix, name)
+            count = self._fresh(count, prefix, name, f"{name}_{count}_PER_THREAD")
         index = self._names.shared_index(index)
         named = NamedAxis(
             bits,
@@ -200,9 +200,9 @@ class AxisNames:
         named = self._axes[bits] = replace(named, threads=threads, place=place)
         self._add_constants(named, symbol, noun)
 
-    def _fresh(self, word: str, prefix: str, name: str) -> str:
-        """An identifier for one of a pattern's words, in capitals where the word is."""
-        choices = (f"{prefix}{word}", f"{name}_{word}")
+    def _fresh(self, word: str, prefix: str, name: str, *others: str) -> str:
+        """An identifier for one of a pattern's words, in capitals where the word is; `others` if those are taken."""
+        choices = (f"{prefix}{word}", f"{name}_{word}", *others)
         return self._names.fresh(*(choice.upper() if word.isupper() else choice for choice in choices))
 
     def _threads(self, named: NamedAxis, word: str, noun: str, prefix: str, thread_bits: int) -> tuple[str, str]:
