@@ -1,0 +1,98 @@
+"""Functions that are inlined and whose results take the place of what they were given: they work on the caller's variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tilewright as triton
+import tilewright.language as tl
+
+
+@triton.jit
+def add_blocks(total, most, x_ptr, first, last, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    for start in range(first, last, BLOCK):
+        x = tl.load(x_ptr + start + offs)
+        most = tl.maximum(most, x)
+        total = total + x * most
+    return total, most
+
+
+@triton.jit
+def in_two_parts(x_ptr, out_ptr, n, m, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    most = tl.zeros((BLOCK,), tl.float32)
+    total, most = add_blocks(total, most, x_ptr, 0, n, BLOCK)
+    total, most = add_blocks(total, most, x_ptr, n, m, BLOCK)
+    tl.store(out_ptr + tl.arange(0, BLOCK), total + most)
+
+
+def expected(x: np.ndarray) -> np.ndarray:
+    """What `in_two_parts` stores, block by block."""
+    most = total = np.zeros(64, np.float32)
+    for block in x.reshape(-1, 64):
+        most = np.maximum(most, block)
+        total = total + block * most
+    return total + most
+
+
+def test_a_function_that_is_called_twice_works_on_the_callers_variables(run_everyhow: Callable[..., Any]) -> None:
+    x = np.random.default_rng(0).standard_normal(64 * 7).astype(np.float32)
+    for arguments in run_everyhow(in_two_parts, (1,), [x, np.zeros(64, np.float32), 64 * 3, 64 * 7], BLOCK=64):
+        np.testing.assert_allclose(arguments[1], expected(x), rtol=1e-6)
+    text = in_two_parts.translate("*fp32, *fp32, i32, i32, 64").source
+    assert "total_" not in text and "most_" not in text
+    quoted = re.findall(r"// L\d+: (?:total, most = add_blocks|for start in)", text)
+    assert len(quoted) == len(set(quoted)) + 1 == 4
+
+
+@triton.jit
+def with_what_was_before(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32) + 1.0
+    most = tl.zeros((BLOCK,), tl.float32)
+    more, most = add_blocks(total, most, x_ptr, 0, n, BLOCK)
+    tl.store(out_ptr + tl.arange(0, BLOCK), total + more * 2 + most)
+
+
+@triton.jit
+def in_every_trip(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    most = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(3):
+        before = total
+        total, most = add_blocks(total, most, x_ptr, 0, n, BLOCK)
+        total += before
+    most, total = add_blocks(most, total, x_ptr, 0, n, BLOCK)
+    tl.store(out_ptr + tl.arange(0, BLOCK), total - most)
+
+
+def test_what_is_read_afterwards_is_not_touched(run_everyhow: Callable[..., Any]) -> None:
+    x = np.random.default_rng(1).standard_normal(64 * 2).astype(np.float32)
+    one, other = x.reshape(2, 64)
+    first = np.maximum(one, 0)
+    second = np.maximum(first, other)
+    total = 1 + one * first + other * second
+    for arguments in run_everyhow(with_what_was_before, (1,), [x, np.zeros(64, np.float32), 128], BLOCK=64):
+        np.testing.assert_allclose(arguments[1], 1 + total * 2 + second, rtol=1e-5)
+
+
+def test_in_a_loop_and_with_names_exchanged(run_everyhow: Callable[..., Any]) -> None:
+    x = np.random.default_rng(2).standard_normal(64 * 2).astype(np.float32)
+
+    def add(total: Any, most: Any) -> tuple[Any, Any]:
+        for block in x.reshape(-1, 64):
+            most = np.maximum(most, block)
+            total = total + block * most
+        return total, most
+
+    total = most = np.zeros(64, np.float32)
+    for _ in range(3):
+        before = total
+        total, most = add(total, most)
+        total = total + before
+    most, total = add(most, total)
+    for arguments in run_everyhow(in_every_trip, (1,), [x, np.zeros(64, np.float32), 128], BLOCK=64):
+        np.testing.assert_allclose(arguments[1], total - most, rtol=1e-5, atol=1e-6)
