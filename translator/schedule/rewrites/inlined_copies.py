@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...ir.nodes import Assign, Call, For, Inlined, Kernel, Statement, Use, Variable
+from ...ir.nodes import Assign, For, Inlined, Kernel, Statement, Use, Variable
 from ...ir.rewrite import renamed, with_replaced
+from ...ir.structured import assigns
 from ...ir.walk import assigned_variables, bodies, read_variables, statements, top_statements
 
 
@@ -34,7 +35,9 @@ def _there_and_back(kernel: Kernel) -> list[tuple[Assign, Assign]]:
     if not pairs:
         return []
     everywhere = _occurrences(kernel.body)
-    apart = {v for s in statements(kernel.body) if isinstance(s, For) or _is_dot(s) for v in assigned_variables(s)}
+    apart = {
+        v for s in statements(kernel.body) if isinstance(s, For) or assigns(s, "dot") for v in assigned_variables(s)
+    }
     found: list[tuple[Assign, Assign]] = []
     copies: set[Variable] = set()
     sources: set[Variable] = set()
@@ -68,10 +71,6 @@ def _copied(statement: Statement) -> Variable | None:
         return None
     source, target = statement.value.variable, statement.target
     return source if source != target and (source.name, source.type) == (target.name, target.type) else None
-
-
-def _is_dot(statement: Statement) -> bool:
-    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "dot"
 
 
 def _occurrences(block: Sequence[Statement]) -> Counter[Variable]:
