@@ -106,3 +106,18 @@ def test_a_parameter_that_is_read_may_become_a_pointer_that_is_written(run_every
     assert "const float* x_ptr" in artifact.source
     if nvrtc.is_available():
         assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+@triton.jit
+def one_block(x_ptr, out_ptr, C: tl.constexpr, R: tl.constexpr, BLOCKS: tl.constexpr):
+    rows, cols = tl.arange(0, R)[:, None], tl.arange(0, C)[None, :]
+    total = tl.zeros([R, C], tl.float32)
+    for block in range(BLOCKS):  # a single one, so that each total is a version of its own
+        total += tl.load(x_ptr + block * R * C + rows * C + cols)
+    tl.store(out_ptr + rows * C + cols, total)
+
+
+def test_equal_elements_of_an_earlier_version_outlive_the_first_of_them(run_everyhow: Callable[..., Any]) -> None:
+    x = np.random.default_rng(0).standard_normal((8, 512)).astype(np.float32)
+    for arguments in run_everyhow(one_block, (1,), [x, np.zeros((8, 512), np.float32)], C=512, R=8, BLOCKS=1):
+        np.testing.assert_array_equal(arguments[1], x)

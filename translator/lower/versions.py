@@ -1,8 +1,8 @@
 """Versions of a variable that are one: `x = tl.reshape(...)` of an x that nobody reads any more, `x_ptr += row * stride`.
 
 The frontend makes a version for each assignment that moves elements, since other threads may hold them then, and for the first
-one to a parameter; of a tile of integers each assignment does. Where the same threads hold the same elements of two versions,
-and the earlier one is read no more, both have one array and one name: `best = tl.minimum(best, 9)` reads the earlier one last.
+one to a parameter. Where the same threads hold the same elements of two versions, and the earlier one is read no more, both
+have one array and one name.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from ..analysis.facts import Facts
-from ..ir.nodes import Assign, Call, Kernel, Variable
-from ..ir.structured import STRUCTURED
+from ..ir.nodes import Kernel, Variable
 from ..ir.walk import assigned_variables, statements
 from ..schedule.accesses.pointers import read_only_pointers
 from ..schedule.plan import Schedule
-from ..schedule.tiles.layout_problem import tile_uses
 from .text.scopes import Scopes, occurrences
 
 
@@ -33,7 +31,6 @@ def versions_of_one_array(
     order: dict[int, int] = {}  # of statements, by their `id`
     assigned = {parameter.variable: -1 for parameter in kernel.parameters}  # where each variable is first
     last_seen = dict(assigned)
-    made = {s.target: s for s in statements(kernel.body) if isinstance(s, Assign) and len(s.targets) == 1}
     for _, statement, variable, assigns in occurrences(kernel.body, (), {v: facts.definitions[v] for v in lazy}):
         last_seen[variable] = order.setdefault(statement, len(order))
         if assigns:
@@ -42,21 +39,11 @@ def versions_of_one_array(
         array = before = versions[0]
         for variable in versions[1:]:
             place = assigned[variable]
-            free = last_seen[before] < place or (
-                last_seen[before] == place and _in_place(made.get(variable), before, facts)
-            )
+            # An element of a new tile may be computed from the first of several equal ones of the earlier: not in place.
+            free = last_seen[before] < place or (last_seen[before] == place and not variable.type.is_tile)
             array, before = (array if free else variable), variable
             if free:
                 yield variable, array
-
-
-def _in_place(statement: Assign | None, before: Variable, facts: Facts) -> bool:
-    """Whether an assignment is done with an element of the earlier version when it writes that of the new one."""
-    if not before.type.is_tile:
-        return True
-    if statement is None or (isinstance(statement.value, Call) and statement.value.op in STRUCTURED):
-        return False
-    return all(variable != before or not path for variable, path in tile_uses(statement.value, facts))
 
 
 def _alike(
