@@ -280,3 +280,28 @@ def test_tensor_copies_fill_aligned_memory(monkeypatch: pytest.MonkeyPatch) -> N
     (declared,) = re.findall(r"__shared__ (.*)\bb\[NUM_STAGES\]", text)
     assert "tma_load_2d(b[stage]" in text and "b [64, 8]: shared, 2 stages of 1024 bytes, no swizzle" in text
     assert declared == "__align__(128) half "
+
+
+@triton.jit
+def gate_and_value(a_desc, b_desc, w_desc, c_ptr, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    start_m, start_n = tl.program_id(0) * BM, tl.program_id(1) * BN
+    acc = tl.zeros((BM, BN), tl.float32)
+    for start_k in tl.range(0, K, BK, num_stages=2):
+        acc = tl.dot(a_desc.load([start_m, start_k]), b_desc.load([start_k, start_n]), acc)
+    acc = acc / (1 + tl.exp(-acc))
+    for start_k in tl.range(0, K, BK, num_stages=2):
+        acc = tl.dot(a_desc.load([start_m, start_k]), w_desc.load([start_k, start_n]), acc)
+    rows, columns = start_m + tl.arange(0, BM), start_n + tl.arange(0, BN)
+    tl.store(c_ptr + rows[:, None] * N + columns[None, :], acc)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+@pytest.mark.parametrize("side", [16, 64])
+def test_a_tile_in_the_memory_of_another_has_its_name(side: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where few stages are declared as arrays, of which no struct tells the names."""
+    monkeypatch.setattr("tilewright.schedule.staging.rings.MOST_STAGES", 2)
+    tiles = f"tensordesc<fp16[64, {side}]>, tensordesc<fp16[{side}, 64]>, tensordesc<fp16[{side}, 64]>"
+    artifact = gate_and_value.translate(f"{tiles}, *fp32:16, i32:16, i32:16, 64, 64, {side}", num_warps=4)
+    assert "tma_load_2d(w[stage]" in artifact.source
+    assert artifact.source.count("auto& w = b;   // the same memory: their loops follow each other") == 1
+    assert "warning" not in nvrtc.compile_text(artifact).log

@@ -373,8 +373,8 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
         nodes += [
             Line(f"extern __shared__ __align__({shared_alignment(dynamic)}) unsigned char shared_bytes[];"),
             *names_of_arrays(context, dynamic),
-            *_twins(context),
         ]
+    nodes += _twins(context)
     tid = context.axis_names.tid
     used, places = words((*context.role.set_up, *body)), []
     for place in reversed(context.axis_names.places):  # a place may be computed from those before it
