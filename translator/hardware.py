@@ -33,9 +33,8 @@ COPY_BYTES = (4, 8, 16)  # what cp.async moves (PTX, "cp.async")
 # Shared memory.
 BANK_BYTES_BITS = 2  # log2 of the bytes of a bank (Guide, "Shared Memory")
 BANKS_BYTES_BITS = 7  # of all 32 banks together
-WIDEST_ONCE_BITS = (
-    2  # log2 of the bytes of an access of all lanes at once; wider ones are served part of a warp at a time
-)
+# log2 of the bytes of an access of all lanes at once; wider ones are served part of a warp at a time
+WIDEST_ONCE_BITS = 2
 SHARED_OF_MULTIPROCESSOR = 228 << 10  # bytes; of sm_90 and sm_100, the most that there is (Guide)
 RESERVED_BYTES = 1024  # that the system keeps of it for itself in every block
 
