@@ -193,7 +193,7 @@ def starred(o_ptr, n, B: tl.constexpr):
         (value_from_a_loop, errors.UnsupportedLanguageConstruct, "Cannot have `return`"),
         (constexpr_that_counts, errors.UndefinedVariableError, "cannot reassign constexpr B in the loop"),
         (none_at_first, errors.UndefinedVariableError, "None before the loop, which changes it"),
-        (none_in_the_end, errors.UndefinedVariableError, "i32 before the loop, which changes it"),
+        (none_in_the_end, errors.UndefinedVariableError, "i32 before the loop, which assigns what no variable"),
         (changed_in_its_own_loop, errors.UndefinedVariableError, "changed inside the loop over it"),
         (assigned_in_one_side, errors.UndefinedVariableError, "m is defined in only one branch"),
         (starred, errors.UnsupportedLanguageConstruct, r"\* in the target"),
