@@ -11,7 +11,8 @@ from types import TracebackType
 from tilewright.diagnostics import TilewrightError
 from tilewright.runtime.log import is_wanted
 
-PASSING = ("contextlib", "concurrent", "functools", "threading")  # modules of Python's that frames of ours go through
+# Modules of others that our own calls go through; torch's wraps launches that torch.compile is not to look into.
+PASSING = ("contextlib", "concurrent", "functools", "threading", "torch._dynamo")
 
 
 def shortened(error: TilewrightError) -> TilewrightError:
@@ -30,8 +31,8 @@ def shortened(error: TilewrightError) -> TilewrightError:
 def _of_others(traceback: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
     while traceback is not None:
-        module = str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        if module != "tilewright" and module not in PASSING:
+        module = str(traceback.tb_frame.f_globals.get("__name__", ""))
+        if not any(f"{module}.".startswith(f"{package}.") for package in ("tilewright", *PASSING)):
             kept.append(traceback)
         traceback = traceback.tb_next
     after: TracebackType | None = None

@@ -51,6 +51,15 @@ def test_few_frames_are_ours(launch: Callable[[], Any], monkeypatch: pytest.Monk
     assert len(frames(launch)) > len(shown)
 
 
+@pytest.mark.parametrize("launch", LAUNCHES)
+def test_nor_are_they_those_that_torch_wraps_around_a_launch(
+    launch: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does in every program that has imported torch.compile's tracer."""
+    pytest.importorskip("torch._dynamo")
+    test_few_frames_are_ours(launch, monkeypatch)
+
+
 def test_a_launch_after_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """There the function that is written for the types of the first one calls."""
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
