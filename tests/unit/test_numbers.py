@@ -147,3 +147,37 @@ def test_floats_that_no_integer_holds(run_everywhere: Any, source: Any) -> None:
             assert found[NOT_IN_RANGE.index(-1.0)] == (0 if name.startswith("u") else -1)
             of_nan = 0 if bits < 32 or (bits == 32 and source != np.float64) else 2 ** (bits - 1)
             assert int(found[NOT_IN_RANGE.index(np.nan)]) % 2**bits == of_nan
+
+
+LOG2E = tl.constexpr(1.4426950408889634)
+HALF = tl.constexpr(0.5)
+
+
+@triton.jit
+def by_a_half(x):
+    HALF: tl.constexpr = 0.25  # another one of that name
+    RATE: tl.constexpr = 0.1
+    return x * HALF + RATE
+
+
+@triton.jit
+def named_floats(x_ptr, out_ptr, RATE: tl.constexpr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    BETA: tl.constexpr = 0.9
+    DOUBLE: tl.constexpr = 1.0 / 3.0
+    x = tl.load(x_ptr + offs)
+    y = tl.exp2(x * LOG2E) * HALF + by_a_half(x) * BETA + x * RATE
+    tl.store(out_ptr + offs, y + (x.to(tl.float64) * DOUBLE).to(tl.float32))
+
+
+def test_floats_have_the_names_that_stand_for_them(run_everyhow: Any) -> None:
+    x = np.linspace(-1, 1, 64, dtype=np.float32)
+    for arguments in run_everyhow(named_floats, (1,), [x, np.zeros_like(x)], RATE=0.3, BLOCK=64):
+        expected = np.exp(x) * 0.5 + (x * 0.25 + 0.1) * 0.9 + x * 0.3 + x / 3
+        np.testing.assert_allclose(arguments[1], expected, rtol=1e-5, atol=1e-6)
+    text = named_floats.translate("*fp32, *fp32, 0.3, 64").source
+    for line in ("float LOG2E = 1.442695f", "float HALF = 0.5f", "float BETA = 0.9f", "float RATE = 0.3f"):
+        assert f"constexpr {line};" in text
+    assert "constexpr double DOUBLE = 0.3333333333333333;" in text
+    assert "* LOG2E" in text and "* HALF" in text and "* BETA" in text and "* RATE" in text
+    assert "x * 0.25f + 0.1f" in text

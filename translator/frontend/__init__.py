@@ -48,6 +48,7 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
         constants=constants | sides,
         body=without_unread_results(tuple(builder.statements)),
         functions=tuple(builder.functions.values()),
+        numbers={name: number for name, number in builder.numbers.items() if number is not None},
         globals=tuple(builder.globals.values()),
         readings=builder.outside.readings,
     )

@@ -6,6 +6,7 @@ of the language mean in `builtins_*.py`.
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import Any
 from ..absent import closest
 from ..artifact import Options, Target
 from ..diagnostics import DTypeError, NotConstexprError, Span, UndefinedVariableError, UnsupportedLanguageConstruct
+from ..ir.c_names import can_be_global
 from ..ir.nodes import (
     Assign,
     Call,
@@ -63,6 +65,8 @@ class Builder:
         self.constexpr_names: set[str] = set()
         # By the identity of what a name is of, and the name: (reader or owner, name, value).
         self.globals: dict[tuple[int, str], tuple[Any, str, Any]] = parent.globals if parent else {}
+        # Floats that compile-time names stand for, and None for names that stand for something else too.
+        self.numbers: dict[str, float | None] = parent.numbers if parent else dict.fromkeys(source.function.arg_names)
         self._counter: list[int] = parent._counter if parent else [0]
         self.functions: dict[Any, DeviceFunction] = parent.functions if parent else {}
         self.note_prefix: str = parent.note_prefix if parent else ""
@@ -123,7 +127,15 @@ class Builder:
         if watched:
             watch(self, function, name, found)
         self.outside.read(function, "global", name, found, function.__module__ if watched else "")
-        return known_value(found)
+        return self.with_name(name, known_value(found))
+
+    def with_name(self, name: str, value: Value) -> Value:
+        """A compile-time value; a float that is always the same is written by its name."""
+        number = value.value if isinstance(value, Const) and value.symbol is None else None
+        if type(number) is not float or not math.isfinite(number) or not can_be_global(name):
+            return value
+        same = repr(self.numbers.setdefault(name, number)) == repr(number)
+        return Const(number, name) if same else value
 
     def _instead_of_undefined(self, name: str) -> str:
         """What to do about a name that nothing stands for: one that is assigned further down is not misspelled."""

@@ -145,7 +145,7 @@ def _annotated(builder: Builder, node: Any) -> None:
         if not is_static(value):  # as in Triton, the name then stands for a value of run time
             bind_target(builder, node.target, value)
             return
-        builder.scope[name] = value
+        builder.scope[name] = builder.with_name(name, value)
         builder.note("compile-time value")
 
 

@@ -283,6 +283,7 @@ class Kernel:
       parameters: run-time arguments in order.
       constants: the constexpr parameters in order, name to value (numbers, strings, dtypes, None, …); arguments equal to
         1 or None that were folded included; then, as `Dim`, the sides of descriptors' blocks.
+      numbers: compile-time floats that names in the text stand for otherwise: `BETA: tl.constexpr = 0.9`, or outside.
       body: statements in source order.
       functions: device functions in order of first use.
       globals: the outer values that the kernel read, by reader and name: they are part of what was translated.
@@ -297,5 +298,6 @@ class Kernel:
     constants: Mapping[str, Any]
     body: tuple[Statement, ...]
     functions: tuple[DeviceFunction, ...] = ()
+    numbers: Mapping[str, float] = field(default_factory=dict)
     globals: tuple[tuple[Any, str, Any], ...] = ()
     readings: tuple[Reading, ...] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from ..analysis.facts import Facts
 from ..analysis.origins import Origins
@@ -86,7 +87,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     static, dynamic, dynamic_bytes = plan_shared(context)
     count_map_slots(context, dynamic_bytes)
     prologue, bounds = _prologue(context, dynamic, body), _bounds(context)
-    name = entry_name(kernel.name, kernel.constants)
+    name = entry_name(kernel.name, _constants(kernel))
     unit = Unit(
         title=title(kernel, name),
         docstring=kernel.docstring,
@@ -156,8 +157,8 @@ def _bounds(context: Context) -> str:
 
 def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -> Context:
     """What a lowering starts from: the names that are taken, and the arrays that are known."""
-    entry = entry_name(kernel.name, kernel.constants)
-    names = Names([entry, *kernel.constants, *_variable_names(kernel)], _called(kernel))
+    entry = entry_name(kernel.name, _constants(kernel))
+    names = Names([entry, *_constants(kernel), *_variable_names(kernel)], _called(kernel))
     axis_names = AxisNames(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     scopes = _scopes(kernel, facts, schedule, names)
     given = given_names(kernel, facts, schedule, scopes)
@@ -192,7 +193,7 @@ def _turns(kernel: Kernel, facts: Facts, schedule: Schedule) -> dict[int, tuple[
 
 def _take_names(names: Names, kernel: Kernel, schedule: Schedule, given: dict[Variable, Variable]) -> None:
     """Has what the file shows to others keep its names, and what others are written under have theirs."""
-    for name in kernel.constants:
+    for name in _constants(kernel):
         names.reserve(name)
     for tensor_map in schedule.rings.maps:
         names.reserve(tensor_map.name)
@@ -276,13 +277,18 @@ def _functions(context: Context, kernel: Kernel) -> tuple[Function, ...]:
     return tuple(reversed(written))
 
 
+def _constants(kernel: Kernel) -> dict[str, Any]:
+    """The compile-time values that have names in the text."""
+    return {**kernel.numbers, **kernel.constants}
+
+
 def _user_constants(context: Context, mentioned: frozenset[str]) -> list[Constant]:
     """Constexpr parameters that are numbers, under their own names: sides of tiles first, strides that are 1 last.
 
     `mentioned` are the names in the kernel's text.
     """
     constants = []
-    for name, value in context.kernel.constants.items():
+    for name, value in _constants(context.kernel).items():
         comment = _sides(context, name, mentioned)
         if not can_be_global(name):
             continue  # its value is written out
@@ -301,7 +307,7 @@ def _user_constants(context: Context, mentioned: frozenset[str]) -> list[Constan
 def _doubles(kernel: Kernel) -> frozenset[str]:
     """Compile-time floats that are computed with in fp64."""
     found = {part.symbol for part in _parts(kernel) if isinstance(part, Literal) and part.type.element == float64}
-    return frozenset(name for name in found if name is not None and isinstance(kernel.constants.get(name), float))
+    return frozenset(name for name in found if name and isinstance(_constants(kernel).get(name), float))
 
 
 def _parts(kernel: Kernel) -> Iterator[Expr]:
