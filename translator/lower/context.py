@@ -103,6 +103,7 @@ class Context:
         self.converted: dict[tuple[Variable, Layout], str] = {}
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
         self.quoting = True  # whether statements stand under tags
+        self.said: dict[str, int] = {}  # the statement, by `id`, that explains the tests of a limit for whole vectors
         self._temporaries: dict[tuple[int, str], Variable] = {}
         self._widths: dict[int, str] = {}
         self._constants: dict[tuple[str, str, object], str] = {}

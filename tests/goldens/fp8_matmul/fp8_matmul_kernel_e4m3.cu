@@ -418,6 +418,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) a_scale[r] = offs_m[r] < M ? a_scale_ptr[offs_m[r]] : 0.0f;
                 // L27: b_scale = tl.load(b_scale_ptr + offs_n, mask=offs_n < N, other=0.0)
+                // One test for VEC elements: N and the index of the first are multiples of VEC.
                 float b_scale[COLS];
                 #pragma unroll
                 for (int v = 0; v < VECS; ++v) {

@@ -104,6 +104,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         // Lanes past the end read -inf, which neither the maximum nor the sum can see.
         // L19: x = tl.load(in_ptr + rows[:, None] * in_row_stride + cols[None, :], mask=mask,
         //     other=-float("inf"))
+        // One test for VEC elements: n_cols and the index of the first are multiples of VEC.
         float x[COLS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {

@@ -339,6 +339,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     half stored[ROWS][COLS];
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
+    // One test for VEC elements: N and the index of the first are multiples of VEC.
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         if (offs_m[r] < M && offs_n < N) {

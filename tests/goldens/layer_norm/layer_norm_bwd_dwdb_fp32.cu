@@ -94,6 +94,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
         // L76: mask = (rows[:, None] < G) & (cols[None, :] < N)    (tested where it is used)
         // L77: offsets = rows[:, None] * N + cols[None, :]    (formed where it is used)
         // L78: dw += tl.load(dw_part_ptr + offsets, mask=mask, other=0.0)
+        // One test for VEC elements: N and the index of the first are multiples of VEC.
         float dw_part[ROWS][COLS];
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {

@@ -336,6 +336,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         swap_with_lane<2, 1>(c_moved[r], c[r], lane);
         swap_with_lane<4, 2>(c_moved[r], c_moved[r], lane);
     }
+    // One test for TILE_VEC elements: N and the index of the first are multiples of TILE_VEC.
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         #pragma unroll

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from ...ir.nodes import Expr, Literal
+from ...analysis.axis_info import axis_info
+from ...ir.nodes import Call, Expr, Literal, Statement
+from ...ir.walk import MOVES
 from ...schedule.accesses.access import Access, Bound
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.point import Point
 from ..text.spell import Text
-from ..text.unit import Branch, Node
+from ..text.unit import Branch, Comment, Node
 from .vectors import width_name
 
 
 def uniform_test(context: Context, access: Access, point: Point) -> Text | None:
     """The part of the mask that decides for a whole vector; None when there is none."""
     return conjunction([context.speller.spell(test, point) for test in access.tests])
+
+
+def why_one_test(context: Context, statement: Statement, access: Access, layout: Layout) -> tuple[Node, ...]:
+    """Says once per kernel and limit why a test of one index decides for all elements of a vector."""
+    environment = context.facts.environments[id(statement)]
+    for test in access.tests if access.width > 1 else ():
+        if not isinstance(test, Call) or test.op not in ("lt", "ge"):
+            continue
+        index, limit = test.args
+        while isinstance(limit, Call) and limit.op in MOVES:
+            limit = limit.args[0]
+        runs = axis_info(index, environment).contiguity[access.axis] % access.width == 0
+        if (limit.type.is_tile and not isinstance(limit, Literal)) or not runs:
+            continue
+        text, width = context.speller.text(limit), width_name(context, layout, access)
+        if text != "0" and context.said.setdefault(text, id(statement)) == id(statement):
+            what = f"One test for {width} elements: {text} and the index of the first are multiples of {width}."
+            return (Comment(what),)
+    return ()
 
 
 def valid_count(context: Context, access: Access, point: Point) -> Text | None:

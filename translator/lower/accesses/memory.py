@@ -20,7 +20,7 @@ from ..text.point import Point
 from ..text.rounding import materialised
 from ..text.spell import Text
 from ..text.unit import Line, Node, Spelled
-from .conditions import both, copies_guard, scalar_test, uniform_test, valid_count
+from .conditions import both, copies_guard, scalar_test, uniform_test, valid_count, why_one_test
 from .elements import fallback_text, guarded, loaded_element, memory_value, pointee, store_element, store_if
 from .memory_order import note_load, note_store, order_after_loads, order_after_stores, order_among_stores, tensor_word
 from .recompute import function_of_index
@@ -89,7 +89,8 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
             whole = (Line(f"{ctype(target.type)} {loaded}[{width_name(context, layout, access)}];"),)
         return (*whole, *load(point), *copies_of_repeated(context, name, target, access, point))
 
-    return (*before, *declare, *vectors(context, layout, access, all_of_it), *after)
+    why = why_one_test(context, statement, access, layout)
+    return (*before, *why, *declare, *vectors(context, layout, access, all_of_it), *after)
 
 
 def with_value(
@@ -137,7 +138,8 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     nodes: tuple[Node, ...]
     if not predicated and (access.width > 1 or modifier):
         prepare, run = registers_of_runs(context, statement, value, layout, access, word)
-        nodes = vectors(context, layout, access, _store_vector(context, call, access, run, modifier))
+        why = why_one_test(context, statement, access, layout)
+        nodes = (*why, *vectors(context, layout, access, _store_vector(context, call, access, run, modifier)))
     else:
         # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
         source, prepare = (None, ()) if ready else materialised(context, statement, value, layout, word)
