@@ -181,3 +181,26 @@ def test_floats_have_the_names_that_stand_for_them(run_everyhow: Any) -> None:
     assert "constexpr double DOUBLE = 0.3333333333333333;" in text
     assert "* LOG2E" in text and "* HALF" in text and "* BETA" in text and "* RATE" in text
     assert "x * 0.25f + 0.1f" in text
+
+
+@triton.jit
+def sums_of_numbers(out_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    least = tl.zeros((BLOCK,), tl.float32) - float("inf")
+    tl.store(out_ptr + offs, least)
+    tl.store(out_ptr + BLOCK + offs, tl.full((BLOCK,), 0.1, tl.float32) + 0.2)
+    tl.store(out_ptr + 2 * BLOCK + offs, tl.zeros((BLOCK,), tl.float32) * -1.0)
+    tl.store(out_ptr + 3 * BLOCK + offs, tl.full((BLOCK,), 1e-30, tl.float32) * 1e-10)
+    tl.store(out_ptr + 4 * BLOCK + offs, tl.full((BLOCK,), 3e38, tl.float32) + 3e38)
+
+
+def test_sums_of_numbers_are_numbers(run_everyhow: Any) -> None:
+    number = np.float32
+    with np.errstate(over="ignore", under="ignore"):
+        products = number(0) * number(-1), number(1e-30) * number(1e-10), number(3e38) + number(3e38)
+    expected = np.repeat(np.array([-np.inf, number(0.1) + number(0.2), *products], number), 32)
+    for (out,) in run_everyhow(sums_of_numbers, (1,), [np.ones(160, np.float32)], BLOCK=32):
+        assert out.tobytes() == expected.tobytes()
+    text = sums_of_numbers.translate("*fp32, 32").source
+    assert "neg_inf" in text and "- inf" not in text and "0.1f + " not in text
+    assert "1e-30f * 1e-10f" in text  # whether that is zero is the machine's to say

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import operator
+
 from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Expr, Literal
 from ..ir.types import ValueType
-from ..language.dtypes import DType, Element
+from ..language.dtypes import DType, Element, float32
 from ..language.hints import check_size, instead_of, shown
 from ..ops.casts import check_cast, rounded
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
 from .values import Const, Tuple, Value
+
+EXACT = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
+LEAST_NORMAL = 2.0**-126  # of fp32
 
 
 def to_expr(value: Value, span: Span, dtype: Element | None = None) -> Expr:
@@ -177,7 +182,23 @@ def elementwise(op_name: str, values: list[Value], span: Span) -> Expr:
     shape = common_shape([expr.type.shape for expr in exprs], span)
     args = tuple(broadcast_to(expr, shape, span) for expr in exprs)
     made = Call(ValueType(resolved.computed or resolved.result, shape), op_name, args, span=span)
-    return cast_to(made, resolved.result, span)
+    known = _computed(made)
+    return cast_to(known if known is not None else made, resolved.result, span)
+
+
+def _computed(call: Call) -> Literal | None:
+    """What a sum, difference or product of floats is, as in `tl.zeros(...) - float("inf")`; None where the machine says it.
+
+    IEEE 754 says what it is, apart from the bits of a NaN, and a double is long enough that rounding it is rounding once.
+    What is denormal may count as zero, and what has a name keeps it.
+    """
+    numbers = [arg.value for arg in call.args if isinstance(arg, Literal) and arg.symbol is None]
+    if call.op not in EXACT or call.type.element != float32 or len(numbers) != len(call.args):
+        return None
+    left, right = (rounded(float(number), float32) for number in numbers)
+    result = rounded(EXACT[call.op](left, right), float32)
+    is_plain = all(number == 0 or abs(number) >= LEAST_NORMAL for number in (left, right, result))
+    return Literal(call.type, result, span=call.span) if is_plain and result == result else None
 
 
 def _is_bool(element: Element) -> bool:
