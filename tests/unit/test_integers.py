@@ -120,3 +120,105 @@ def widened(x_ptr, out_ptr, N: tl.constexpr):
 def test_what_is_made_of_other_numbers_overflows_too() -> None:
     for dtype in ("u8", "u32", "fp32"):
         assert "wrap_mul<int>(" in widened.translate(f"*{dtype}:16, *i32:16, 256").source
+
+
+@triton.jit
+def hashes(out_ptr, table_ptr, seed, N: tl.constexpr):
+    pid = tl.program_id(0)
+    offs = pid * N + tl.arange(0, N)
+    h = (offs + 0x7ED5_5D16) + (offs << 12)
+    h = (h ^ 0x47C6111C) ^ (h >> 19)
+    tl.store(out_ptr + offs, h)
+    draw = pid * 1103515245 + 12345
+    rises = draw + 1 > draw  # not where it is the greatest number
+    total = seed
+    for _ in range(3):
+        total = total * 69069 + 1
+    tl.store(table_ptr + pid * 3, (draw >> 16) & 0x7FFF)
+    tl.store(table_ptr + pid * 3 + 1, rises.to(tl.int32))
+    tl.store(table_ptr + pid * 3 + 2, total // 7)
+
+
+def test_hashes_of_places_and_scalars_wrap(run_everywhere: Any) -> None:
+    programs, n = 8, 64
+    out, table = run_everywhere(
+        hashes, (programs,), np.zeros(programs * n, np.int32), np.zeros(programs * 3, np.int32), 12345, N=n
+    )[:2]
+    with np.errstate(over="ignore"):
+        offs, pid = np.arange(programs * n, dtype=np.int32), np.arange(programs, dtype=np.int32)
+        h = (offs + np.int32(0x7ED55D16)) + (offs << 12)
+        draw = pid * np.int32(1103515245) + np.int32(12345)
+        total = np.int32(12345)
+        for _ in range(3):
+            total = total * np.int32(69069) + np.int32(1)
+    assert np.array_equal(out, h ^ np.int32(0x47C6111C) ^ (h >> 19))
+    quotient = int(abs(int(total)) // 7 * np.sign(total))
+    assert table.reshape(programs, 3).tolist() == [[(d >> 16) & 0x7FFF, 1, quotient] for d in draw.tolist()]
+    text = hashes.translate("*i32:16, *i32:16, i32, 64").source
+    assert "wrap_add<int>(wrap_mul<int>(pid, 1103515245), 12345)" in text and "wrap_add<int>(draw, 1) > draw" in text
+    assert "wrap_add<int>(wrap_mul<int>(total, 69069), 1)" in text and "pid * N" in text and "pid * 3" in text
+
+
+@triton.jit
+def eighth_of_square(x):
+    return (x * x) >> 3
+
+
+@triton.jit
+def square(x):
+    return x * x
+
+
+@triton.jit
+def greater(a, b):
+    return tl.where(a - b > 0, a, b)
+
+
+@triton.jit
+def group_of(pid, group, BLOCK: tl.constexpr):
+    return pid * BLOCK // group
+
+
+@triton.jit
+def in_functions(x_ptr, out_ptr, group, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, eighth_of_square(x))
+    tl.store(out_ptr + N + i, square(x) >> 4)
+    tl.store(out_ptr + 2 * N + i, group_of(tl.program_id(0), group, N) + tl.reduce(x >> 2, 0, greater))
+
+
+def test_what_overflows_in_a_function_wraps(run_everywhere: Any) -> None:
+    x = np.random.default_rng(3).integers(-(2**31), 2**31, 32).astype(np.int32)
+    out = run_everywhere(in_functions, (1,), x, np.zeros(96, np.int32), 3, N=32)[1].reshape(3, 32)
+    assert np.array_equal(out[0], x * x >> 3) and np.array_equal(out[1], x * x >> 4)
+    assert np.all(out[2] == (x >> 2).max())
+    artifact = in_functions.translate("*i32:16, *i32:16, i32, 32")
+    assert "wrap_mul<int>(x, x) >> 3" in artifact.source and "return wrap_mul<int>(x, x);" in artifact.source
+    assert "wrap_sub<int>(a, b) > 0" in artifact.source and "pid * " in artifact.source
+    if nvrtc.is_available():
+        ptx = nvrtc.compile_ptx(artifact)
+        assert "shr.s32" in ptx and not re.search(r"shr\.u32\s.*, [34];", ptx)
+
+
+@triton.jit
+def in_hexadecimal(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    word = x.to(tl.uint32) ^ 0x9E37_79B9
+    long = x.to(tl.int64) & 0xFFFFFFFF
+    byte = x.to(tl.uint8) & 0x0F
+    tl.store(out_ptr + i, word + long + byte + tl.where(x > 0x20, x & -0x10, 255))
+
+
+def test_numbers_stand_in_the_base_that_the_kernel_has_them_in(run_everywhere: Any) -> None:
+    x = np.arange(-32, 96).astype(np.int32)
+    out = run_everywhere(in_hexadecimal, (1,), x, np.zeros(128, np.int64), N=128)[1]
+    word, byte = x.astype(np.uint32) ^ np.uint32(0x9E3779B9), x.astype(np.uint8) & 15
+    assert np.array_equal(
+        out, word.astype(np.int64) + (x.astype(np.int64) & 0xFFFFFFFF) + byte + np.where(x > 32, x & -16, 255)
+    )
+    text = in_hexadecimal.translate("*i32:16, *i64:16, 128").source
+    assert all(
+        number in text for number in (" ^ 0x9e3779b9u", " & 0xffffffffll", " & 0xf;", " > 0x20 ", " & -16", ": 255")
+    )

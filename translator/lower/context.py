@@ -110,7 +110,7 @@ class Context:
 
     def nested(self, facts: Facts, scopes: Scopes, names: Names) -> Context:
         """A lowering of scalar code in a function of its own; helpers are asked for from this one."""
-        memory, arithmetic = MemoryFacts(), Arithmetic(doubles=self.speller.arithmetic.doubles)
+        memory, arithmetic = MemoryFacts(), self.speller.arithmetic
         axis_names, shared = self.axis_names.in_function(), SharedMemory(names)
         return Context(
             self.kernel, facts, self.schedule, scopes, names, axis_names, shared, memory, arithmetic, root=self.root
