@@ -90,7 +90,7 @@ def registers_of_runs(
 def _lies_in_order(context: Context, value: Expr, layout: Layout, access: Access) -> bool:
     """Whether registers hold a value, the elements of each of the access's vectors side by side."""
     tile = moved_from(value)
-    elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.functions
+    elsewhere = context.schedule.in_shared | context.schedule.functions
     if not isinstance(tile, Use) or tile.variable in elsewhere | context.facts.absorbed:
         return False
     probe = point_of(layout, tuple(Index(f"axis{axis}") for axis in range(layout.rank)))
