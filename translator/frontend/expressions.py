@@ -38,7 +38,7 @@ def _name(builder: Builder, node: Any) -> Value:
 
 
 def _literal(builder: Builder, node: Any) -> Value:
-    return Const(ast.literal_eval(node.value))
+    return Const(ast.literal_eval(node.value), base=16 if node.value[:2] in ("0x", "0X") else 10)
 
 
 def _string(builder: Builder, node: Any) -> Value:

@@ -37,7 +37,7 @@ def to_expr(value: Value, span: Span, dtype: Element | None = None) -> Expr:
         symbol = value.symbol if isinstance(own, DType) and (own.is_int() or isinstance(value.value, float)) else None
         if isinstance(own, DType) and not symbol:
             symbol = _as_float(value.symbol, value.value, own)
-        return Literal(ValueType(own), number, symbol=symbol, span=span)
+        return Literal(ValueType(own), number, symbol=symbol, base=value.base, span=span)
     remedy = instead_of(value.value if isinstance(value, Const) else () if isinstance(value, Tuple) else "")
     raise DTypeError(f"expected a number or a tile, got {describe(value)}", span, remedy)
 
@@ -102,7 +102,7 @@ def broadcast_to(expr: Expr, shape: tuple[int, ...], span: Span | None = None) -
     if expr.type.shape == shape:
         return expr
     if isinstance(expr, Literal):
-        return Literal(expr.type.with_shape(shape), expr.value, symbol=expr.symbol, span=span)
+        return Literal(expr.type.with_shape(shape), expr.value, symbol=expr.symbol, base=expr.base, span=span)
     if expr.type.is_tile:
         while expr.type.rank < len(shape):
             grown = (1, *expr.type.shape)
@@ -154,7 +154,7 @@ def _cast_literal(expr: Literal, element: DType, span: Span) -> Expr:
     if isinstance(held, float) and value != held:
         return Call(type_, "cast", (expr,), (), span=span)  # out of range: the machine says what comes of it
     symbol = expr.symbol if value == expr.value else None
-    return Literal(type_, value, symbol=symbol, span=span)
+    return Literal(type_, value, symbol=symbol, base=expr.base, span=span)
 
 
 def elementwise(op_name: str, values: list[Value], span: Span) -> Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any
 
 from ..diagnostics import Span
@@ -12,10 +13,14 @@ from ..language.constexpr import plain
 
 @frozen
 class Const:
-    """A compile-time value; `symbol` is a C expression of constexpr names that has it, or None."""
+    """A compile-time value; `symbol` is a C expression of constexpr names that has it, or None.
+
+    `base` is 16 for an integer that the kernel writes so.
+    """
 
     value: Any
     symbol: str | None = None
+    base: int = field(default=10, compare=False)
 
     @property
     def is_number(self) -> bool:

@@ -84,11 +84,13 @@ class Expr(Hashed):
 class Literal(Expr):
     """A number known at compile time; of a tile type when every element is that number.
 
-    `symbol` is a C expression of the kernel's constexpr names with this value, such as "BLOCK_SIZE", or None.
+    `symbol` is a C expression of the kernel's constexpr names with this value, such as "BLOCK_SIZE", or None. `base` is 16
+    for an integer that the kernel writes so.
     """
 
     value: int | float | bool
     symbol: str | None = field(default=None, kw_only=True)
+    base: int = field(default=10, kw_only=True, compare=False)
 
 
 @frozen

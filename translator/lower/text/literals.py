@@ -12,12 +12,12 @@ LEAST_IN_FULL, MOST_IN_FULL = 1e-4, 1e7  # single numbers between these are writ
 INFINITY_BITS = {False: "0x7f800000", True: "0xff800000"}
 
 
-def literal_text(value: int | float | bool, dtype: DType) -> str:
-    """The literal of `dtype` with this value, such as "0.5f", "5ll" or "__float2half(2.0f)"."""
+def literal_text(value: int | float | bool, dtype: DType, base: int = 10) -> str:
+    """The literal of `dtype` with this value, such as "0.5f", "5ll", in base 16 "0xff", or "__float2half(2.0f)"."""
     if dtype.is_bool():
         return "true" if value else "false"
     if dtype.is_int():
-        return _integer_text(int(value), dtype)
+        return _integer_text(int(value), dtype, base)
     number = float(value)
     if dtype.name == "fp64":
         return _double_text(number)
@@ -32,16 +32,21 @@ def literal_text(value: int | float | bool, dtype: DType) -> str:
     return f"{dtype.cuda}({single})"
 
 
-def _integer_text(value: int, dtype: DType) -> str:
+def plain_text(value: int, base: int) -> str:
+    """An integer without a suffix; negative ones are in base 10, as 0xff has no sign."""
+    return hex(value) if base == 16 and value >= 0 else str(value)
+
+
+def _integer_text(value: int, dtype: DType, base: int) -> str:
     value &= (1 << dtype.bits) - 1
     if dtype.is_int_signed() and value >> (dtype.bits - 1):
         value -= 1 << dtype.bits
     suffix = SUFFIX.get(dtype.cuda)
     if suffix is None:
-        return f"static_cast<{dtype.cuda}>({value})"
+        return f"static_cast<{dtype.cuda}>({plain_text(value, base)})"
     if value == -(1 << (dtype.bits - 1)) and dtype.is_int_signed():
         return f"(-{(1 << (dtype.bits - 1)) - 1}{suffix} - 1)"  # the literal 2147483648 is no int
-    return f"{value}{suffix}"
+    return f"{plain_text(value, base)}{suffix}"
 
 
 def _float_text(number: float) -> str:

@@ -18,7 +18,7 @@ from ...ir.walk import MOVES, expressions, statements, subexpressions, used_vari
 from ...language.dtypes import DType, Element, PointerType
 from ...ops.casts import TOWARD_ZERO, cuda_cast
 from ...ops.registry import OPS
-from .literals import literal_text
+from .literals import literal_text, plain_text
 from .needs import Used
 from .point import Point, coordinate
 
@@ -195,7 +195,7 @@ class Speller:
                 return inner
             return Text(f"static_cast<{element.cuda}>({literal.symbol})", number=int(literal.value))
         word = re.fullmatch(r"\w+|static_cast<\w+>\(.*\)", literal.symbol or "")
-        text = literal_text(literal.value, element)
+        text = literal_text(literal.value, element, literal.base)
         is_number = not text.startswith("__")  # of infinity and NaN, CUDA's words make no constant of the file
         if word and is_number and element.short in ("fp32", "fp64", "i1"):
             return Text(self._float_constant(word[0], element))
@@ -424,7 +424,7 @@ def _plain(number: Literal) -> Text | None:
     least = -(1 << dtype.bits - 1) if dtype.is_int_signed() else 0
     if number.symbol is not None or not least <= value < least + (1 << dtype.bits):
         return None
-    return Text(str(value), UNARY if value < 0 else ATOM)
+    return Text(plain_text(value, number.base), UNARY if value < 0 else ATOM)
 
 
 def _kept(op: str, operands: list[Text]) -> int | None:
