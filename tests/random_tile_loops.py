@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from random_tile_functions import hashed, written
 from random_tile_lists import lists_kernel
 from random_tile_memory import atomic, in_place, load, store
 from random_tile_places import condition
@@ -21,6 +22,7 @@ Step = Callable[[Writer], Value | None]
 STEPS: tuple[tuple[Step, int], ...] = (
     (binary, 8), (with_number, 4), (unary, 3), (cast, 3), (reduction, 4), (reshaped, 2), (load, 5), (store, 2), (in_place, 2),
     (atomic, 1), (special, 1), (called, 1), (advanced, 1), (hinted, 1), (wide_integers, 1), (chosen, 1), (spread, 1),
+    (hashed, 1), (written, 2),
 )  # fmt: skip
 
 

@@ -177,6 +177,8 @@ def nothing_is_said_twice_or_in_vain(file: Generated) -> Iterator[str]:
             yield f"{number}: {line.strip()}"
         if re.search(r"\*\(\w+ \+ \w+\)", code(line)):
             yield f"{number}: a subscript would do: {line.strip()}"
+        if re.fullmatch(r"\s*(\w+(?:\[\w+\])*) = \1;", code(line).rstrip()):
+            yield f"{number}: assigned to itself: {line.strip()}"
     for number, (line, following) in enumerate(zip(file.lines, file.lines[1:], strict=False), 1):
         if re.fullmatch(r" *if \(.*\) \{", line) and re.fullmatch(r" *if \(.*\) [^{]*;", following):
             closing = file.lines[number + 1].strip() == "}"

@@ -121,3 +121,22 @@ def test_equal_elements_of_an_earlier_version_outlive_the_first_of_them(run_ever
     x = np.random.default_rng(0).standard_normal((8, 512)).astype(np.float32)
     for arguments in run_everyhow(one_block, (1,), [x, np.zeros((8, 512), np.float32)], C=512, R=8, BLOCKS=1):
         np.testing.assert_array_equal(arguments[1], x)
+
+
+@triton.jit
+def one_of_two(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    if tl.program_id(0) % 2 == 1:
+        x_ptr = y_ptr
+    for _ in range(n):
+        tl.store(out_ptr + offs, tl.load(x_ptr + offs))
+        x_ptr += BLOCK
+        out_ptr += BLOCK
+
+
+def test_nothing_is_assigned_to_itself(run_everyhow: Callable[..., Any]) -> None:
+    x = np.arange(96, dtype=np.float32)
+    for arguments in run_everyhow(one_of_two, (1,), [x, -x, np.zeros(96, np.float32), 3], BLOCK=32):
+        np.testing.assert_array_equal(arguments[2], x)
+    text = one_of_two.translate("*fp32, *fp32, *fp32, i32, 32").source
+    assert "x_ptr = y_ptr;" in text and "x_ptr = x_ptr" not in text and "out_ptr = out_ptr" not in text

@@ -137,3 +137,22 @@ def test_comparisons_with_numbers(run_everywhere: Any) -> None:
     _, out = run_everywhere(within_bounds, (4,), x, np.ones(4096, np.float32), BLOCK=1024)
     places = np.arange(4096)
     np.testing.assert_array_equal(out, np.where((places >= 100) & (places < 3000), x, 0))
+
+
+@triton.jit
+def wrapped_place(place, side):
+    return tl.where(place < 0, place + side, place)
+
+
+@triton.jit
+def in_a_function(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    row = tl.load(x_ptr + i).to(tl.int64) % 100
+    tl.store(out_ptr + i, wrapped_place(row, 50))
+
+
+def test_what_is_passed_to_a_function_has_its_width(run_everywhere: Any) -> None:
+    _, out = run_everywhere(in_a_function, (1,), EDGES, np.zeros(16, np.int64), BLOCK=16)
+    row = np.fmod(EDGES.astype(np.int64), 100)
+    np.testing.assert_array_equal(out, np.where(row < 0, row + 50, row))
+    assert "wrapped_place(static_cast<long long>(row" in in_a_function.translate("*i32:16, *i64:16, 1024").source

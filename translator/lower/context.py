@@ -210,10 +210,10 @@ class Context:
         return (Line(f"{self.declaration(variable, layout)};"),)
 
     def bind_scalar(self, statement: Statement, variable: Variable, text: str) -> tuple[Node, ...]:
-        """`variable = text` for a scalar: a declaration or an assignment."""
+        """`variable = text` for a scalar: a declaration, an assignment, or nothing where it is what it was."""
         name = self.names.variable(variable)
         if not self.declares(statement, variable):
-            return (Line(f"{name} = {text};"),)
+            return (Line(f"{name} = {text};"),) if text != name else ()
         declarator = self.declaration(variable, None)
         once = self.assigned_once(variable) and not variable.type.is_pointer
         return (Line(f"{'const ' if once else ''}{declarator} = {text};"),)

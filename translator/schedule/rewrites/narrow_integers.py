@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...analysis.ranges import COMPARISONS, integer_range
-from ...ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
-from ...ir.rewrite import mapped_in, with_replaced
+from ...ir.nodes import Assign, Call, CallFunction, Expr, Kernel, Literal, Statement, Use, Variable
+from ...ir.rewrite import mapped_in, with_operands, with_replaced
 from ...ir.structured import is_elementwise
 from ...ir.types import ValueType
 from ...ir.walk import MOVES, next_key, only_values, statements
@@ -77,6 +77,8 @@ class _Narrowing:
         """An expression of the same type."""
         if isinstance(expr, Use) and expr.variable in self.chosen:
             return Call(expr.type, "cast", (self._use(expr.variable),))
+        if isinstance(expr, CallFunction):
+            return with_operands(expr, tuple(map(self.of, expr.args)))
         if not isinstance(expr, Call):
             return expr
         if expr.op in COMPARISONS and expr.args[0].type.element == int64:
