@@ -12,7 +12,7 @@ import tilewright.language as tl
 from random_product_chains import backward, chained, powers, state, through_memory
 from random_product_shapes import halves, planes
 from random_product_sums import carried, either, packed, parts, plain, ragged, two_loops
-from random_products import EIGHT, SUM, Writer
+from random_products import EIGHT, FUNCTIONS, SUM, Writer
 from tilewright.runtime.jit import JITFunction
 
 NUMPY = {
@@ -128,6 +128,9 @@ def _tile(w: Writer, kind: str, family: Family) -> tuple[int, int, int]:
 def make(program: Program) -> JITFunction:
     """The kernel of a program."""
     namespace: dict[str, Any] = {"tl": tl}
+    for name, source in FUNCTIONS.items():
+        exec(source, namespace)
+        namespace[name] = JITFunction(namespace[name], source=source)
     exec(program.source, namespace)
     return JITFunction(namespace["kernel"], source=program.source)
 

@@ -125,7 +125,17 @@ COMPUTED = (
     "({0}.to(tl.float32) * tl.load(x_ptr + {3})[:, None]).to({1})",
     "({0}.to(tl.float32) * tl.load(x_ptr + {4})[None, :]).to({1})",
     "tl.exp({0}.to(tl.float32) * 0.25).to({1})",
+    "leaky({0}.to(tl.float32)).to({1})",
+    "halved({0}.to(tl.float32)).to({1})",
+    "twice({0}.to(tl.float32)).to({1})",
 )
+# Functions that the kernels may call; those of one tile keep their names in the text.
+FUNCTIONS = {
+    "halved": "def halved(x):\n    return x * 0.5\n",
+    "leaky": "def leaky(x):\n    y = halved(x)\n    return tl.where(x > 0, x, y)\n",
+    "twice": "def twice(x):\n    for _ in range(2):\n        x = halved(x)\n    return x * 8.0\n",
+    "shifted": "def shifted(x, y):\n    return leaky(x) + y\n",
+}
 
 
 def operand(w: Writer, name: str, kind: str, row: Axis, col: Axis, even: frozenset[str], **ways: Any) -> Loaded:
@@ -200,6 +210,7 @@ EPILOGUES = (
     "total * 0.5", "tl.maximum(total, 0)", "total + tl.load(x_ptr + n)[None, :]", "total + tl.load(x_ptr + m)[:, None]",
     "total - tl.max(total, axis=1)[:, None]", "total + tl.sum(total, axis=0)[None, :] * 0.25",
     "tl.where(m[:, None] >= n[None, :], total, 0)", "tl.where(total > 0, total, total * 0.5)",
+    "leaky(total)", "halved(total)", "twice(halved(total))", "shifted(total, tl.load(x_ptr + n)[None, :])",
 )  # fmt: skip
 
 
