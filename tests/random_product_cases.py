@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import ml_dtypes
@@ -49,6 +49,7 @@ class Program:
     family: str
     single: str = ""  # sides that have one tile
     zeroed: frozenset[str] = frozenset()  # results that start from zero
+    helpers: dict[str, str] = field(default_factory=lambda: dict(FUNCTIONS))
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def _tile(w: Writer, kind: str, family: Family) -> tuple[int, int, int]:
 def make(program: Program) -> JITFunction:
     """The kernel of a program."""
     namespace: dict[str, Any] = {"tl": tl}
-    for name, source in FUNCTIONS.items():
+    for name, source in program.helpers.items():
         exec(source, namespace)
         namespace[name] = JITFunction(namespace[name], source=source)
     exec(program.source, namespace)

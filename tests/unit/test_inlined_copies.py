@@ -96,3 +96,21 @@ def test_in_a_loop_and_with_names_exchanged(run_everyhow: Callable[..., Any]) ->
     most, total = add(most, total)
     for arguments in run_everyhow(in_every_trip, (1,), [x, np.zeros(64, np.float32), 128], BLOCK=64):
         np.testing.assert_allclose(arguments[1], total - most, rtol=1e-5, atol=1e-6)
+
+
+@triton.jit
+def beside_two_results(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    most = tl.zeros((BLOCK,), tl.float32)
+    total, most = add_blocks(total, most, x_ptr, 0, n, BLOCK)
+    greatest, place = tl.max(most, axis=0, return_indices=True)
+    tl.store(out_ptr + tl.arange(0, BLOCK), total + greatest + place)
+
+
+def test_beside_an_operation_of_two_results(run_everyhow: Callable[..., Any]) -> None:
+    x = np.random.default_rng(3).standard_normal(64 * 2).astype(np.float32)
+    first = np.maximum(x[:64], 0)
+    most = np.maximum(first, x[64:])
+    total = x[:64] * first + x[64:] * most
+    for arguments in run_everyhow(beside_two_results, (1,), [x, np.zeros(64, np.float32), 128], BLOCK=64):
+        np.testing.assert_allclose(arguments[1], total + most.max() + most.argmax(), rtol=1e-5, atol=1e-5)

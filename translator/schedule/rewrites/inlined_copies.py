@@ -43,7 +43,7 @@ def _there_and_back(kernel: Kernel) -> list[tuple[Assign, Assign]]:
     sources: set[Variable] = set()
     for block in (kernel.body, *(b for s in statements(kernel.body) if not isinstance(s, Inlined) for b in bodies(s))):
         line = list(top_statements(block))
-        if not any((there.target, _copied(there)) in pairs for there in line if isinstance(there, Assign)):
+        if not any((s.target, source) in pairs for s in line if isinstance(s, Assign) and (source := _copied(s))):
             continue
         seen = [_occurrences((statement,)) for statement in line]
         quoted = {s.origin.span for s in line if _copied(s) is None}
