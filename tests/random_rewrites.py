@@ -1,8 +1,12 @@
-"""The same kernel with some of its statements moved into functions, which it calls: it computes the same."""
+"""The same kernel written otherwise: it computes the same.
+
+Some of its statements are moved into functions, stand in both ways of a branch, or in a loop of one trip.
+"""
 
 from __future__ import annotations
 
 import ast
+import copy
 import random
 from collections.abc import Iterator
 
@@ -10,33 +14,34 @@ MOST_STATEMENTS = 4  # of a function
 LANGUAGE = {"tl", "range", "min", "max", "abs", "float", "int", "len"}
 
 
-def outlined(source: str, helpers: dict[str, str], seed: int) -> tuple[str, dict[str, str]]:
+def rewritten(source: str, helpers: dict[str, str], seed: int) -> tuple[str, dict[str, str]]:
     """The kernel's source, and those of its functions: `helpers`, and behind them the new ones."""
     tree = ast.parse(source)
     kernel = next(node for node in tree.body if isinstance(node, ast.FunctionDef))
-    outliner = _Outliner(kernel, {*helpers, *LANGUAGE}, random.Random(seed))
-    kernel.body = outliner.block(kernel.body, {argument.arg for argument in kernel.args.args})
-    return ast.unparse(tree) + "\n", helpers | outliner.made
+    rewriter = _Rewriter(kernel, {*helpers, *LANGUAGE}, random.Random(seed))
+    kernel.body = rewriter.block(kernel.body, {argument.arg for argument in kernel.args.args})
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n", helpers | rewriter.made
 
 
-class _Outliner:
+class _Rewriter:
     """Functions as they are `made`, and what tells variables from the language's names."""
 
     def __init__(self, kernel: ast.FunctionDef, others: set[str], rng: random.Random) -> None:
         self.kernel, self.random = kernel, rng
         self.made: dict[str, str] = {}
+        self.trips = 0
         self.constants = {argument.arg for argument in kernel.args.args if argument.annotation is not None}
         named = {node.id for node in ast.walk(kernel) if isinstance(node, ast.Name)}
         self.variables = (named | {argument.arg for argument in kernel.args.args}) - others
 
     def block(self, body: list[ast.stmt], defined: set[str]) -> list[ast.stmt]:
-        """A block with some of its runs of statements outlined; `defined` are the names that have a value in front of it."""
+        """A block with some of its runs of statements rewritten; `defined` are the names that have a value in front of it."""
         result: list[ast.stmt] = []
         known = set(defined)
         while body:
             run = body[: self.random.randint(1, MOST_STATEMENTS)]
-            call = self._call(run, known) if self.random.random() < 0.35 else None
-            if call is None:
+            other = self._other(run, known) if self.random.random() < 0.4 else None
+            if other is None:
                 run = body[:1]
                 for node in self._inner(run[0]):
                     counted = (
@@ -45,7 +50,7 @@ class _Outliner:
                         else set()
                     )
                     node[:] = self.block(node, known | counted)
-            result += run if call is None else [call]
+            result += run if other is None else [other]
             known |= _always_stored(run)
             body = body[len(run) :]
         return result
@@ -55,8 +60,8 @@ class _Outliner:
             if found := getattr(statement, name, None):
                 yield found
 
-    def _call(self, run: list[ast.stmt], known: set[str]) -> ast.stmt | None:
-        """The call of a new function that does what the statements do; None where there can be none."""
+    def _other(self, run: list[ast.stmt], known: set[str]) -> ast.stmt | None:
+        """A statement that does what the statements do; None where there can be none."""
         plain = (ast.Assign, ast.AugAssign, ast.Expr, ast.For, ast.If, ast.While)
         nodes = [node for statement in run for node in ast.walk(statement)]
         if not all(isinstance(s, plain) for s in run) or any(isinstance(n, (ast.Return, ast.AnnAssign)) for n in nodes):
@@ -64,12 +69,24 @@ class _Outliner:
         if any(isinstance(n, ast.Assign) and isinstance(n.value, (ast.Constant, ast.Tuple, ast.Name)) for n in nodes):
             return None  # perhaps a compile-time value, or the name of one
         stored, always = _stored(run), _always_stored(run)
-        inside = sum(isinstance(node, ast.Name) and node.id in stored - always - known for node in nodes)
-        anywhere = sum(
-            isinstance(node, ast.Name) and node.id in stored - always - known for node in ast.walk(self.kernel)
-        )
-        if inside != anywhere:
+        if not self._is_inner(stored - always - known, nodes):
             return None  # what only some ways give a value is read behind them
+        way = self.random.random()
+        if way < 0.3 and "pid" in known:
+            text = self.random.choice(("pid >= 0", "pid % 2 == 1", "pid < 0"))
+            return ast.If(ast.parse(text, mode="eval").body, run, copy.deepcopy(run))
+        if way < 0.5 and "pid" in known and self._is_inner(stored - known, nodes):
+            self.trips += 1
+            text = self.random.choice(("range(pid, pid + 1)", "range(1)", "tl.range(2 * pid, 2 * pid + 3, 4)"))
+            return ast.For(ast.Name(f"once{self.trips}", ast.Store()), ast.parse(text, mode="eval").body, run, [], None)
+        return self._call(run, known, stored, always)
+
+    def _is_inner(self, names: set[str], nodes: list[ast.AST]) -> bool:
+        """Whether names stand nowhere else in the kernel."""
+        inside = sum(isinstance(node, ast.Name) and node.id in names for node in nodes)
+        return inside == sum(isinstance(node, ast.Name) and node.id in names for node in ast.walk(self.kernel))
+
+    def _call(self, run: list[ast.stmt], known: set[str], stored: set[str], always: set[str]) -> ast.stmt:
         read = sorted((_loaded(run) | (stored - always)) & known & self.variables)
         results = sorted(stored & (always | known))
         name = f"part{len(self.made)}"

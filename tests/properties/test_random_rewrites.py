@@ -1,4 +1,4 @@
-"""Random kernels of which some statements are moved into functions compute what they did."""
+"""Random kernels that are written otherwise compute what they did."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import random_product_cases as products
 import random_tiles as tiles
-from random_outlines import outlined
+from random_rewrites import rewritten
 from tilewright.diagnostics import OutOfResources
 
 
 @pytest.mark.parametrize("seed", range(500, 524))
 def test_tiles(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     one = tiles.program(seed)
-    source, helpers = outlined(one.source, one.helpers, seed)
+    source, helpers = rewritten(one.source, one.helpers, seed)
     other = replace(one, source=source, helpers=helpers)
     values = tiles.arguments(one)
     expected, *both = (tiles.copied(values, one) for _ in range(3))
@@ -31,7 +31,7 @@ def test_tiles(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", range(500, 514))
 def test_products(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     one = products.program(seed)
-    source, helpers = outlined(one.source, one.helpers, seed)
+    source, helpers = rewritten(one.source, one.helpers, seed)
     other = replace(one, source=source, helpers=helpers)
     monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a" if seed % 3 else "sm_80")
     expected, found = (products.arguments(one, 1, seed)[0] for _ in range(2))
