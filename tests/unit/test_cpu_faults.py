@@ -62,9 +62,13 @@ def counting(x_ptr, n):
 def test_a_kernel_without_an_end_is_interrupted() -> None:
     x = np.zeros(1, np.int32)
     counting[(1,)](x, 0)
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
     timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        counting[(1,)](x, 3)
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            counting[(1,)](x, 3)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, former)
     counting[(1,)](x, 0)
