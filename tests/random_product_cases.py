@@ -8,7 +8,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import tilewright.language as tl
+from random_modules import kernel_of
 from random_product_chains import backward, chained, powers, state, through_memory
 from random_product_shapes import halves, planes
 from random_product_sums import carried, either, packed, parts, plain, ragged, two_loops
@@ -128,12 +128,7 @@ def _tile(w: Writer, kind: str, family: Family) -> tuple[int, int, int]:
 
 def make(program: Program) -> JITFunction:
     """The kernel of a program."""
-    namespace: dict[str, Any] = {"tl": tl}
-    for name, source in program.helpers.items():
-        exec(source, namespace)
-        namespace[name] = JITFunction(namespace[name], source=source)
-    exec(program.source, namespace)
-    return JITFunction(namespace["kernel"], source=program.source)
+    return kernel_of(program.helpers, program.source)
 
 
 def arguments(program: Program, scale: int, seed: int) -> tuple[dict[str, Any], tuple[int, ...]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import tilewright.language as tl
+from random_modules import kernel_of
 from random_tile_loops import kernel
 from random_tile_writer import Array
 from tilewright.runtime.jit import JITFunction
@@ -52,12 +52,7 @@ def program(seed: int) -> Program:
 
 def make(one: Program) -> JITFunction:
     """The kernel of a program."""
-    namespace: dict[str, Any] = {"tl": tl}
-    for name, source in one.helpers.items():
-        exec(source, namespace)
-        namespace[name] = JITFunction(namespace[name], source=source)
-    exec(one.source, namespace)
-    return JITFunction(namespace["kernel"], source=one.source)
+    return kernel_of(one.helpers, one.source)
 
 
 def arguments(one: Program) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 import random_product_cases as products
 import random_tiles as tiles
 import rubric
+from random_modules import file_of
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import OutOfResources
 from tilewright.pipeline import translate
@@ -45,12 +46,12 @@ def warnings_of(artifact: Artifact) -> list[str]:
 @pytest.mark.parametrize("seed", range(48))
 def test_tiles(seed: int) -> None:
     one = tiles.program(seed)
-    if one.helpers:
-        pytest.skip("its functions have texts of their own, whose lines are counted from 1 as well")
-    is_right(tiles.make(one), one.source, tiles.arguments(one), one.options, seed)
+    is_right(tiles.make(one), file_of(one.helpers, one.source), tiles.arguments(one), one.options, seed)
 
 
 @pytest.mark.parametrize("seed", range(32))
 def test_products(seed: int) -> None:
     one = products.program(seed)
-    is_right(products.make(one), one.source, products.arguments(one, 1, seed)[0], one.options, seed)
+    is_right(
+        products.make(one), file_of(one.helpers, one.source), products.arguments(one, 1, seed)[0], one.options, seed
+    )
