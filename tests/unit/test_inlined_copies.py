@@ -114,3 +114,28 @@ def test_beside_an_operation_of_two_results(run_everyhow: Callable[..., Any]) ->
     total = x[:64] * first + x[64:] * most
     for arguments in run_everyhow(beside_two_results, (1,), [x, np.zeros(64, np.float32), 128], BLOCK=64):
         np.testing.assert_allclose(arguments[1], total + x[:64].max() + x[:64].argmax(), rtol=1e-5, atol=1e-5)
+
+
+@triton.jit
+def row_and_block(x_ptr, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    row, _ = pid // 2, pid % 2
+    return row, tl.make_block_ptr(x_ptr, (n,), (1,), (row * BLOCK,), (BLOCK,), order=(0,)), (row + 1, pid)
+
+
+@triton.jit
+def along_a_block(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row, block, others = row_and_block(x_ptr, n, BLOCK)
+    for step in range(2):
+        x = tl.load(block, boundary_check=(0,), padding_option="zero")
+        tl.store(out_ptr + (row * 2 + step) * BLOCK + tl.arange(0, BLOCK), x * others[0])
+        block = tl.advance(block, (BLOCK,))
+
+
+def test_a_bundle_may_be_made_of_another_result(run_everyhow: Callable[..., Any], monkeypatch: Any) -> None:
+    monkeypatch.setenv("TILEWRIGHT_VERIFY", "1")
+    x = np.random.default_rng(4).standard_normal(64 * 3).astype(np.float32)
+    blocks = np.concatenate([x, np.zeros(64, np.float32)]).reshape(4, 64)
+    result = np.concatenate([blocks[:2], blocks[1:3] * 2])
+    for arguments in run_everyhow(along_a_block, (4,), [x, np.zeros(64 * 4, np.float32), 64 * 3], BLOCK=64):
+        np.testing.assert_allclose(arguments[1], result.reshape(-1), rtol=1e-6)

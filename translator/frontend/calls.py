@@ -283,8 +283,9 @@ def _inline(builder: Builder, target: KernelFunction, bound: dict[str, Value], s
 
 
 def once(values: Sequence[Value]) -> set[Variable]:
-    """The variables that one of some values is, and that no other reads."""
-    used = [variable for value in values if isinstance(value, Expr) for variable in used_variables(value)]
+    """The variables that one of some values is, and that no other reads, nor a part of a bundle."""
+    parts = [part.value for value in values for part in parts_of(value, "")]
+    used = [variable for part in parts if isinstance(part, Expr) for variable in used_variables(part)]
     return {value.variable for value in values if isinstance(value, Use) and used.count(value.variable) == 1}
 
 
