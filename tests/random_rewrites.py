@@ -31,6 +31,11 @@ class _Rewriter:
         self.made: dict[str, str] = {}
         self.trips = 0
         self.constants = {argument.arg for argument in kernel.args.args if argument.annotation is not None}
+        self.constants |= {
+            node.target.id
+            for node in ast.walk(kernel)
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        }
         named = {node.id for node in ast.walk(kernel) if isinstance(node, ast.Name)}
         self.variables = (named | {argument.arg for argument in kernel.args.args}) - others
 
@@ -116,7 +121,7 @@ def _always_stored(run: list[ast.stmt]) -> set[str]:
     """Names that have a value behind the statements, whichever way these go."""
     found: set[str] = set()
     for statement in run:
-        if isinstance(statement, (ast.Assign, ast.AugAssign)):
+        if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             found |= _stored([statement])
         elif isinstance(statement, ast.If):
             found |= _always_stored(statement.body) & _always_stored(statement.orelse)

@@ -71,8 +71,9 @@ class _Program:
             self.statements.append(statement)
             if isinstance(statement, Return) and statement.value is not None and function is not None:
                 self.returned[function].append(statement.value)
-            for target in statement.targets if isinstance(statement, Assign) else ():
-                self.values[target].append(statement.value)
+            if isinstance(statement, Assign):
+                for target in statement.targets:
+                    self.values[target].append(statement.value)
             for part in _parts(statement):
                 if isinstance(part, CallFunction):
                     self._call(part)
