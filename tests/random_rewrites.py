@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import ast
 import copy
+import inspect
 import random
+import textwrap
 from collections.abc import Iterator
+
+from tilewright.runtime.jit import JITFunction
 
 MOST_STATEMENTS = 4  # of a function
 LANGUAGE = {"tl", "range", "min", "max", "abs", "float", "int", "len"}
@@ -21,6 +25,21 @@ def rewritten(source: str, helpers: dict[str, str], seed: int) -> tuple[str, dic
     rewriter = _Rewriter(kernel, {*helpers, *LANGUAGE}, random.Random(seed))
     kernel.body = rewriter.block(kernel.body, {argument.arg for argument in kernel.args.args})
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n", helpers | rewriter.made
+
+
+def rewritten_kernel(kernel: JITFunction, seed: int) -> tuple[JITFunction, str]:
+    """A kernel of a file written otherwise, and the text of it and its new functions."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(kernel.fn)))
+    function = next(node for node in tree.body if isinstance(node, ast.FunctionDef))
+    function.decorator_list = []
+    if ast.get_docstring(function):
+        function.body = function.body[1:]
+    source, helpers = rewritten(ast.unparse(tree) + "\n", {}, seed)
+    namespace = dict(kernel.fn.__globals__)
+    for name, text in (*helpers.items(), (function.name, source)):
+        exec(text, namespace)
+        namespace[name] = JITFunction(namespace[name], source=text)
+    return namespace[function.name], "\n".join((*helpers.values(), source))
 
 
 class _Rewriter:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import random_product_cases as products
 import random_tiles as tiles
-from random_rewrites import rewritten
+from golden_cases import GOLDEN_CASES
+from random_rewrites import rewritten, rewritten_kernel
+from tilewright.cli import load_kernel
 from tilewright.diagnostics import OutOfResources
+from tilewright.runtime.building import nvrtc
+
+SAMPLES = Path(__file__).parents[2] / "samples"
 
 
 @pytest.mark.parametrize("seed", range(500, 524))
 def test_tiles(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_VERIFY", "1")
     one = tiles.program(seed)
     source, helpers = rewritten(one.source, one.helpers, seed)
     other = replace(one, source=source, helpers=helpers)
@@ -30,6 +37,7 @@ def test_tiles(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("seed", range(500, 514))
 def test_products(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_VERIFY", "1")
     one = products.program(seed)
     source, helpers = rewritten(one.source, one.helpers, seed)
     other = replace(one, source=source, helpers=helpers)
@@ -46,3 +54,17 @@ def test_products(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("c_ptr", "d_ptr"):
         wrong = products.difference(one, name[0], found[name], expected[name])
         assert wrong is None, "\n".join([wrong, *helpers.values(), source])
+
+
+@pytest.mark.parametrize("seed", range(0, 7 * len(GOLDEN_CASES), 13))
+def test_samples(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = GOLDEN_CASES[seed % len(GOLDEN_CASES)]
+    kernel, text = rewritten_kernel(load_kernel(f"{SAMPLES / case.sample}.py:{case.kernel}"), seed)
+    monkeypatch.setenv("TILEWRIGHT_VERIFY", "1")
+    try:
+        artifact = kernel.translate(case.signature, case.arch, **case.options)
+    except OutOfResources:
+        pytest.skip("its tiles are too large")
+    if nvrtc.is_available():
+        log = nvrtc.compile_text(artifact).log
+        assert "warning #" not in log, f"{log}\n{text}"
