@@ -123,6 +123,18 @@ def test_what_is_made_of_other_numbers_overflows_too() -> None:
 
 
 @triton.jit
+def none_are_infinite(x_ptr, out_ptr, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n, other=float("-inf")))
+
+
+def test_integers_in_place_of_infinities(run_everywhere: Any) -> None:
+    """CUDA's conversion takes the nearest number there is."""
+    out = run_everywhere(none_are_infinite, (1,), np.arange(8, dtype=np.int32), np.zeros(8, np.int32), 6, N=8)[1]
+    assert out.tolist() == [0, 1, 2, 3, 4, 5, -(2**31), -(2**31)]
+
+
+@triton.jit
 def hashes(out_ptr, table_ptr, seed, N: tl.constexpr):
     pid = tl.program_id(0)
     offs = pid * N + tl.arange(0, N)

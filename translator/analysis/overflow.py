@@ -116,12 +116,17 @@ def _mixing(statement: Statement) -> Iterator[Expr]:
         if isinstance(part, CallFunction):
             if any(True for inner in statements(part.function.body) for _ in _mixing(inner)):
                 yield part
-        elif isinstance(part, Call) and _is_signed(part.type.element):
-            numbers = [abs(int(arg.value)) for arg in part.args if isinstance(arg, Literal)]
-            is_factor = part.op == "mul" and any(number % 2 and number >= ODD_FACTOR for number in numbers)
-            is_term = part.op in ("add", "sub") and any(number >= LARGE_TERM for number in numbers)
-            if is_factor or is_term or part.op == "xor":
-                yield part
+        elif isinstance(part, Call) and _is_signed(part.type.element) and _mixes(part):
+            yield part
+
+
+def _mixes(call: Call) -> bool:
+    if call.op not in ("mul", "add", "sub"):
+        return call.op == "xor"
+    numbers = [abs(int(arg.value)) for arg in call.args if isinstance(arg, Literal)]
+    if call.op == "mul":
+        return any(number % 2 and number >= ODD_FACTOR for number in numbers)
+    return any(number >= LARGE_TERM for number in numbers)
 
 
 def _data(program: _Program, mixed: set[Expr]) -> set[Variable]:
