@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +20,6 @@ from tilewright.diagnostics import (
     LaunchError,
     MissingArgumentError,
     TilewrightError,
-    UnknownArgumentError,
 )
 from tilewright.host import constexpr_function
 from tilewright.kernel_function import KernelFunction
@@ -74,8 +74,8 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         super().__init__(fn, source)
         self.do_not_specialize = tuple(do_not_specialize or ())
         self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment or ())
-        self._check_named("do_not_specialize", self.do_not_specialize)
-        self._check_named("do_not_specialize_on_alignment", self.do_not_specialize_on_alignment)
+        self._warn_of_names("do_not_specialize", self.do_not_specialize)
+        self._warn_of_names("do_not_specialize_on_alignment", self.do_not_specialize_on_alignment)
         self.params = [
             replace(
                 p,
@@ -92,16 +92,16 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         self._fast = FastPath(self)
         _KERNELS.add(self)
 
-    def _check_named(self, option: str, given: tuple[Any, ...]) -> None:
-        """Rejects names and numbers of parameters that the kernel does not have.
+    def _warn_of_names(self, option: str, given: tuple[Any, ...]) -> None:
+        """Warns of names and numbers of parameters that the kernel does not have.
 
-        Raises:
-          UnknownArgumentError: says which it has.
+        Triton passes over them, and public kernels carry some.
         """
         unknown = [one for one in given if one not in self.arg_names and one not in range(len(self.params))]
         if unknown:
             known = ", ".join(self.arg_names) or "none"
-            raise UnknownArgumentError(f"{option}: {self.__name__} has no parameter {unknown[0]!r}; it has {known}")
+            text = f"{option}: {self.__name__} has no parameter {unknown[0]!r}; it has {known}"
+            warnings.warn(f"{text}; the name is passed over", RuntimeWarning, stacklevel=4)
 
     def _unsafe_update_src(self, source: str) -> None:
         super()._unsafe_update_src(source)
