@@ -104,7 +104,7 @@ class Context:
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
         self.quoting = True  # whether statements stand under tags
         self.said: dict[str, int] = {}  # the statement, by `id`, that explains the tests of a limit for whole vectors
-        self._temporaries: dict[tuple[int, str], Variable] = {}
+        self._temporaries: dict[tuple[int, Variable | None, str], Variable] = {}
         self._widths: dict[int, str] = {}
         self._constants: dict[tuple[str, str, object], str] = {}
 
@@ -220,9 +220,15 @@ class Context:
 
     def temporary(self, statement: int, purpose: str, type_: ValueType, other: str = "") -> Variable:
         """A variable of the translator's own for one purpose of one statement, called so, or `other` if that is taken."""
-        key = (statement, purpose)
+        name = other if other and self.names.bearers(purpose) else purpose
+        return self._own((statement, None, purpose), name, type_)
+
+    def beside(self, statement: int, variable: Variable, word: str, type_: ValueType | None = None) -> Variable:
+        """A variable of the translator's own beside the one of a statement that it is named after, `variable_word`."""
+        return self._own((statement, variable, word), f"{variable.name}_{word}", type_ or variable.type)
+
+    def _own(self, key: tuple[int, Variable | None, str], name: str, type_: ValueType) -> Variable:
         if key not in self._temporaries:
-            name = other if other and self.names.bearers(purpose) else purpose
             self._temporaries[key] = Variable(name, type_, -1 - len(self._temporaries))
         return self._temporaries[key]
 

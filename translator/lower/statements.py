@@ -311,7 +311,7 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
     body = repeated(context, statement, lambda: _trip(context, statement.body))
     counter = name
     if variable in context.scopes.outliving:
-        counter = context.names.variable(context.temporary(id(statement), f"{variable.name}_next", variable.type))
+        counter = context.names.variable(context.beside(id(statement), variable, "next"))
         if statement.previous is not None:
             kept = context.speller.text(statement.previous)
             nodes.append(Line(f"{name} = {kept};", "stays so if there is no iteration"))

@@ -37,7 +37,7 @@ def found_offsets(
     wide = context.speller.offset_is_wide(offset) or offset.type.dtype == int64
     if not wide and offset.type.dtype != int32:
         return None
-    variable = context.temporary(statement, f"{target.name}_at", ValueType(int64 if wide else int32, target.type.shape))
+    variable = context.beside(statement, target, "at", ValueType(int64 if wide else int32, target.type.shape))
     name = context.names.variable(variable)
 
     def find(point: Point) -> tuple[Node, ...]:

@@ -138,7 +138,7 @@ def _array(
     variable = operand.variable
     element = variable.type.dtype if tile.itemsize == variable.type.dtype.itemsize else uint16
     purpose = f"{'a' if is_a else 'b'} {word}"
-    part = context.temporary(id(statement), f"{variable.name}_{word}", ValueType(element, variable.type.shape))
+    part = context.beside(id(statement), variable, word, ValueType(element, variable.type.shape))
     name = context.shared.scratch_name(id(statement), purpose, part.name)
     before = () if turn else context.before_write(name)
     sides = " * ".join(side_text(context, side) for side in tile.shape)

@@ -65,7 +65,7 @@ def _reduce_and_move(context: Context, statement: Assign, plan: Reduction, layou
     That is so where the result's other neighbours, such as the running sum that it is added to, were settled first.
     """
     target = statement.target
-    own = context.temporary(id(statement), f"{target.name}_reduced", target.type)
+    own = context.beside(id(statement), target, "reduced")
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))
     return (

@@ -106,7 +106,7 @@ def _unpack(
             once = "const " if context.assigned_once(target) else ""
             return (found_line(f"{once}{context.declaration(target, layout)} = {found(state)};"),)
         return (*declare, *values)
-    own = context.temporary(id(statement), f"{target.name}_reduced", target.type)
+    own = context.beside(id(statement), target, "reduced")
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))
     return (

@@ -48,7 +48,7 @@ def lower_conversions(
             names[variable, conversion.layout] = context.moved[variable, conversion.layout]
             continue
         again = sum(variable is other for other, _ in names)
-        copy = context.temporary(id(statement), f"{variable.name}_moved{'_again' * again}", variable.type)
+        copy = context.beside(id(statement), variable, f"moved{'_again' * again}")
         name = context.names.variable(copy)
         names[variable, conversion.layout] = name
         move = Move(

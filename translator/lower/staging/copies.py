@@ -107,7 +107,7 @@ def copy_tile(context: Context, statement: Assign, array: str, condition: str = 
 
 def ahead_registers(context: Context, statement: Assign) -> Variable:
     """The registers in which elements wait that no asynchronous copy can take."""
-    return context.temporary(id(statement), f"{statement.target.name}_ahead", statement.target.type)
+    return context.beside(id(statement), statement.target, "ahead")
 
 
 def fetch_tile(context: Context, statement: Assign) -> tuple[Node, ...]:
