@@ -11,7 +11,7 @@ WIDTH = 110
 # Where a line may break, the loosest first; commas end a line, operators begin the next.
 BREAKS = (
     ("; ",), (", ",), (" ? ", " : "), (" || ",), (" && ",), (" | ",), (" ^ ",), (" & ",), (" << ", " >> "),
-    (" + ", " - "), (" * ", " / "),
+    (" + ", " - "), (" * ", " / ", " % "),
 )  # fmt: skip
 FIRST = frozenset(mark[0] for marks in BREAKS for mark in marks)
 TEMPLATE = re.compile(r"\w<(?=[\w ,*]+>\()")  # the opening bracket of template arguments of a call
@@ -78,13 +78,18 @@ def _closes_at_end(text: str) -> bool:
 
 
 def _loosest(text: str, indent: int, opened: int) -> tuple[tuple[int, int, int], int] | None:
-    """((depth, rank, position), continuation column) of the best break; None where there is none."""
+    """((depth, rank, position), continuation column) of the best break; None where there is none.
+
+    Where none leaves a line that is short enough, it is the first.
+    """
     candidates: list[tuple[tuple[int, int, int], int]] = []
     columns: list[int] = []
     templates = {match.end() - 1 for match in TEMPLATE.finditer(text)}
     quoted = False
     closing: list[bool] = []  # of the open brackets: whether it is a template's
-    for position, character in enumerate(text[:WIDTH]):
+    for position, character in enumerate(text):
+        if position >= WIDTH and candidates:
+            break
         if character == '"' and text[position - 1] != "\\":
             quoted = not quoted
         if quoted:
@@ -103,7 +108,7 @@ def _loosest(text: str, indent: int, opened: int) -> tuple[tuple[int, int, int],
         if rank is not None:
             after = position + (1 if text[position] in ",;" else 0)
             continuation = columns[-1] if columns else indent + 4
-            if after <= WIDTH:
+            if after <= WIDTH or not candidates:
                 candidates.append(((opened + len(columns), rank, after), continuation))
     if not candidates:
         return None

@@ -1,0 +1,29 @@
+"""Where lines that are too long break."""
+
+from __future__ import annotations
+
+import pytest
+from tilewright.emit.wrap import WIDTH, wrap_code
+
+LONG = "static_cast<int>(static_cast<long long>(a_very_long_name_of_a_value_that_is_loaded_ahead[r]))"
+FURTHER = "i * BLOCK + static_cast<long long>((r * ROW_THREADS + row) / GROUP) < rows"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"x[r] = load_if(q + {LONG} * 64 + offset[r] * stride + column, {FURTHER}, __float2bfloat16(0.0f));",
+        f"copy(&x[stage][place], v + ({LONG} % steps % chunks / ((T + BLOCK - 1) / BLOCK)) * T * H, {FURTHER} ? 16 : 0);",
+        f"const long long place = {LONG} * stride_of_rows_of_the_matrix + {LONG} * stride_of_columns + {LONG} % {LONG};",
+    ],
+)
+@pytest.mark.parametrize("indent", (4, 12, 20))
+def test_a_part_that_fills_a_line_ends_no_breaking(line: str, indent: int) -> None:
+    lines = wrap_code(line, indent)
+    assert "".join("".join(lines).split()) == "".join(line.split())
+    assert max(map(len, lines)) <= WIDTH + 20, lines  # what has no place to break may stand out
+
+
+def test_a_name_that_fits_nowhere_stands_alone() -> None:
+    name = "n" * (WIDTH + 5)
+    assert wrap_code(f"a = f({name}, b);", 4) == [f"    a = f({name},", "          b);"]
