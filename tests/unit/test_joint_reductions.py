@@ -137,3 +137,27 @@ def test_columns_are_reduced_together(run_everywhere: Any, num_warps: int) -> No
     np.testing.assert_allclose(out, [x.astype(np.float64).sum(0), y.max(0)], rtol=1e-4, atol=1e-5)
     signature = "*fp32:16, *fp32:16, *fp32:16, 32, 64"
     assert sums_of_columns.translate(signature, num_warps=num_warps).source.count("__syncthreads()") == (num_warps > 1)
+
+
+@triton.jit
+def taps(x_ptr, w_ptr, out_ptr, T: tl.constexpr, D: tl.constexpr, W: tl.constexpr):
+    rows, cols, taps = tl.arange(0, T), tl.arange(0, D), tl.arange(0, W)
+    w = tl.load(w_ptr + cols[:, None] * W + taps)
+    out = tl.zeros((T, D), tl.float32)
+    for back in tl.static_range(-W + 1, 1):
+        row = rows + back
+        x = tl.load(x_ptr + row[:, None] * D + cols[None, :], mask=(row >= 0)[:, None], other=0.0)
+        x *= tl.sum(w * (taps == (back + W - 1)), 1)
+        out += x
+    tl.store(out_ptr + rows[:, None] * D + cols[None, :], out)
+
+
+@pytest.mark.parametrize("channels", (32, 128))
+def test_results_of_one_name_that_move_to_other_threads(run_everywhere: Any, channels: int) -> None:
+    rng = np.random.default_rng(11)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((64, channels), (channels, 4)))
+    out = run_everywhere(taps, (1,), x, w, np.zeros_like(x), T=64, D=channels, W=4, tolerance=1e-5)[2]
+    padded = np.vstack([np.zeros((3, channels)), x])
+    np.testing.assert_allclose(out, sum(padded[k : k + 64] * w[:, k] for k in range(4)), rtol=1e-4, atol=1e-5)
+    text = taps.translate(f"*fp32:16, *fp32:16, *fp32:16, 64, {channels}, 4").source
+    assert "taps[0] == W - 4" in text or "taps == W - 4" in text  # of back + W - 1

@@ -13,6 +13,7 @@ from ..language.dtypes import PointerType
 from ..language.hints import no_order, no_power
 from .accumulate import accumulated
 from .builder import Builder
+from .named_numbers import is_c_int, named, operand
 from .overflow import checked
 from .shapes import broadcast_to, common_shape, describe, elementwise, to_expr
 from .values import Const, Tuple, Value, is_static
@@ -85,24 +86,12 @@ def _on_constants(builder: Builder, python: Any, sign: str, left: Const, right: 
         value = python(left.value, right.value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
         raise DTypeError(f"cannot compute this at compile time: {error}", span, "", builder.calls) from None
-    symbol = None
-    integers = all(type(x) is int and -(1 << 31) <= x < 1 << 31 for x in (left.value, right.value, value))  # C's `int`
-    if sign and integers and (left.symbol or right.symbol) and (sign != "/" or min(left.value, right.value) > 0):
-        symbol = f"{_c_operand(left, sign)} {sign} {_c_operand(right, sign, True)}"
-    if symbol and sign == "*" and 1 in (left.value, right.value):  # such as a stride that is folded
-        symbol = left.symbol if right.value == 1 else right.symbol
-    return Const(value, symbol)
+    return Const(value, named(left, sign, right, value))
 
 
 def _bits(base: Any, count: Any) -> int:
     """Never less than the bits of `base ** count` and `base << count`; 0 where these are no integers."""
     return int(count * max(base.bit_length(), 1)) if isinstance(base, int) and isinstance(count, int) else 0
-
-
-def _c_operand(value: Const, sign: str, right: bool = False) -> str:
-    text = value.symbol or str(value.value)
-    simple = text.isidentifier() or text.isdigit()
-    return text if simple or (sign == "+" and not right) else f"({text})"
 
 
 def _on_tuples(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Value:
@@ -205,8 +194,8 @@ def unary(builder: Builder, word: str, value: Value, span: Span) -> Value:
 
 def _negated(value: Value, found: Const) -> Const:
     """The opposite of a compile-time value, by its name where C has it as an int."""
-    named = isinstance(value, Const) and value.symbol and type(value.value) is int and abs(value.value) < 1 << 31
-    return Const(found.value, f"-{_c_operand(value, '-')}") if named else found  # type: ignore[arg-type]
+    has_name = isinstance(value, Const) and value.symbol and is_c_int(value.value) and is_c_int(found.value)
+    return Const(found.value, f"-{operand(value)}") if has_name else found  # type: ignore[arg-type]
 
 
 def boolean(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Value:

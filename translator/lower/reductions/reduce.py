@@ -68,9 +68,11 @@ def _reduce_and_move(context: Context, statement: Assign, plan: Reduction, layou
     own = context.beside(id(statement), target, "reduced")
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))
+    single = all(count == 1 for count in plan.kept.register_shape())
+    declare = () if single else (Line(f"{context.declaration(own, plan.kept)};"),)
     return (
-        Line(f"{context.declaration(own, plan.kept)};"),
-        *_reduce_into(context, statement, plan, name, False),
+        *declare,
+        *_reduce_into(context, statement, plan, name, single),
         *context.declare(statement, target, layout),
         *moved(context, statement, move, "result", declares=False),
     )

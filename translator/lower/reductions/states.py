@@ -109,9 +109,13 @@ def _unpack(
     own = context.beside(id(statement), target, "reduced")
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))
+    declaration = context.declaration(own, plan.kept)
+    if plan.kept.register_shape() == (1,) * plan.kept.rank:
+        unpacked: tuple[Node, ...] = (found_line(f"const {declaration} = {found(state)};"),)
+    else:
+        unpacked = (Line(f"{declaration};"), *context.each_register(plan.kept, one))
     return (
-        Line(f"{context.declaration(own, plan.kept)};"),
-        *context.each_register(plan.kept, one),
+        *unpacked,
         *context.declare(statement, target, layout),
         *moved(context, statement, move, f"result_{field}", declares=False),
     )

@@ -37,6 +37,8 @@ INFIX = re.compile(r"^(\{\w+\}) (\S+) (\{\w+\}|[\w.]+)$")
 PREFIX = re.compile(r"^([-!~])(\{\w+\})$")
 TERNARY = re.compile(r"^(\{\w+\}) \? (\{\w+\}) : (\{\w+\})$")
 WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)")
+OPPOSITES = {"+": "-", "-": "+"}
+NEGATIVE = re.compile(r"-(\d[\w.]*|[A-Za-z_]\w*)")  # a number or a name
 WIDENING = frozenset(("add", "sub", "mul", "lt", "le", "gt", "ge", "eq", "ne"))  # C widens the narrower operand
 INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
 FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqrt", "erf", "sigmoid")
@@ -475,6 +477,8 @@ def _place(spelling: str, operands: dict[str, Text]) -> Text:
         precedence = PRECEDENCE[operator]
         first = operands[left[1:-1]].within(precedence, operator)
         second = operands[right[1:-1]].within(precedence + 1, operator) if right.startswith("{") else right
+        if operator in OPPOSITES and NEGATIVE.fullmatch(second):  # x + -3 is x - 3
+            operator, second = OPPOSITES[operator], second[1:]
         return Text(f"{first} {operator} {second}", precedence, operator)
     if match := PREFIX.match(spelling):
         operator, operand = match.groups()
