@@ -87,7 +87,7 @@ def test_compile_time_values_in_texts(run_everywhere: Any) -> None:
 
 
 def test_no_division_by_zero_at_compile_time() -> None:
-    with pytest.raises(triton.CompilationError, match="cannot compute this at compile time: integer division"):
+    with pytest.raises(triton.CompilationError, match="cannot compute this at compile time: .*division"):
         told_by_text.translate("*i32, 8, 0")
 
 
