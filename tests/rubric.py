@@ -76,9 +76,12 @@ def every_statement_is_quoted(file: Generated) -> Iterator[str]:
 def user_comments_are_kept(file: Generated) -> Iterator[str]:
     text = re.sub(r"\n\s*// ", " ", "\n".join(file.lines))  # long ones go on in the next line
     lines = statements(file.kernel)
+    left_out = {number for _, tag in file.tags() for number in lines_left_out(tag)}
     for token in tokenize.generate_tokens(io.StringIO(file.source).readline):
         inside = min(lines) - 2 <= token.start[0] <= max(lines) and not token.string.startswith(("# fmt:", "# noqa"))
-        if token.type == tokenize.COMMENT and inside and token.string.lstrip("# ") not in text:
+        if token.type != tokenize.COMMENT or not inside or token.string.lstrip("# ") in text:
+            continue
+        if left_out.isdisjoint((token.start[0], min((line for line in lines if line > token.start[0]), default=0))):
             yield f"lost: {token.string}"
     docstring = (ast.get_docstring(file.kernel) or "").split("\n")[0]
     if docstring not in text:
@@ -174,7 +177,9 @@ def nothing_is_said_twice_or_in_vain(file: Generated) -> Iterator[str]:
         loop = re.search(r"for \(int (\w+) = (\d+); \1 < (\d+); \+\+\1\)", code(line))
         if loop and int(loop[3]) - int(loop[2]) <= 1 and not quoted_at(file, number).startswith("for "):
             yield f"{number}: a loop of one iteration"
-        if re.search(r"[^=]\+ 0\b(?!\.)|\* 1\b|/ 1\b|% 1\b|static_cast<([\w ]+)>\(static_cast<\1>", code(line)):
+        if re.search(
+            r"[^=]\+ 0\b(?!\.)|\* 1\b(?!\.)|/ 1\b|% 1\b|static_cast<([\w ]+)>\(static_cast<\1>\([^()]*\)\)", code(line)
+        ):
             yield f"{number}: {line.strip()}"
         if re.search(r"\*\(\w+ \+ \w+\)", code(line)):
             yield f"{number}: a subscript would do: {line.strip()}"

@@ -69,7 +69,7 @@ class Builder:
         self.numbers: dict[str, float | None] = parent.numbers if parent else dict.fromkeys(source.function.arg_names)
         self._counter: list[int] = parent._counter if parent else [0]
         self.functions: dict[Any, DeviceFunction] = parent.functions if parent else {}
-        self.note_prefix: str = parent.note_prefix if parent else ""
+        self.trip: str = parent.trip if parent else ""
         self.temporaries: frozenset[int] = frozenset()  # keys of variables that name results of this statement
         self.piece_names: frozenset[str] = frozenset()  # of results that no plain assignment has taken over
         self.assigned_to = ""  # the name that the statement assigns, while its right side is translated
@@ -239,8 +239,7 @@ class Builder:
 
     def note(self, text: str) -> None:
         """Records that the statement became no code, and why."""
-        origin = self.here
-        self.statements.append(Note(replace(origin, note=origin.note or f"({text})")))
+        self.statements.append(Note(self.here.noted(text)))
 
     def structured(
         self, op: str, type_: ValueType, args: tuple[Expr, ...], name: str, span: Span, **attributes: Any

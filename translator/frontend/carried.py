@@ -185,7 +185,7 @@ def settled(builder: Builder, translate: Callable[[], T]) -> T:
 def _state(builder: Builder) -> dict[str, Any]:
     names = ("scope", "block_of", "siblings", "protected", "nonnegative", "owned", "constexpr_names", "statements")
     copied = {name: type(getattr(builder, name))(getattr(builder, name)) for name in names}
-    plain = ("origin", "temporaries", "piece_names", "assigned_to", "loop_depth", "note_prefix", "block")
+    plain = ("origin", "temporaries", "piece_names", "assigned_to", "loop_depth", "trip", "block")
     return copied | {name: getattr(builder, name) for name in plain} | {"_counter": list(builder._counter)}
 
 

@@ -104,17 +104,22 @@ def _made_variables(names: Sequence[str], before: Scope, after: Scope) -> dict[s
 
 def _static_note(builder: Builder, node: Any, truth: bool) -> None:
     """Says which way an `if` goes at compile time, and which lines are left out because of that."""
-    left_out = getattr(node.orelse, "body", None) if truth else node.body
-    lines = "" if isinstance(node.orelse if truth else None, cst.If) else without(builder, left_out)
+    if truth and isinstance(node.orelse, cst.If):
+        lines = without(builder, node.orelse, node.orelse)
+    else:
+        lines = without_block(builder, getattr(node.orelse, "body", None) if truth else node.body)
     builder.note(f"{'true' if truth else 'false'} in this specialisation{lines}")
 
 
-def without(builder: Builder, block: Any) -> str:
+def without_block(builder: Builder, block: Any) -> str:
     """What a note says of the lines of a block that the kernel does without; "" where they are no lines of their own."""
-    if not isinstance(block, cst.IndentedBlock):
-        return ""
-    first, last = builder.source.span(block.body[0]).line, builder.source.span(block.body[-1]).end_line
-    return f": without L{first}" if first == last else f": without L{first}-L{last}"
+    return without(builder, block.body[0], block.body[-1]) if isinstance(block, cst.IndentedBlock) else ""
+
+
+def without(builder: Builder, first: Any, last: Any) -> str:
+    """What a note says of the lines from one statement to another that the kernel does without."""
+    start, end = builder.source.span(first).line, builder.source.span(last).end_line
+    return f": without L{start}" if start == end else f": without L{start}-L{end}"
 
 
 def _visit_else(builder: Builder, orelse: Any) -> bool:
@@ -123,14 +128,14 @@ def _visit_else(builder: Builder, orelse: Any) -> bool:
     if orelse is None:
         return False
     if isinstance(orelse, cst.If):
-        builder.origin = builder.source.origin(orelse, None, builder.note_prefix)
+        builder.origin = builder.source.origin(orelse, None, builder.trip)
         return visit_if(builder, orelse, ())
     return visit_block(builder, orelse.body)
 
 
 def _else_origin(builder: Builder, node: Any) -> Any:
     if isinstance(node.orelse, cst.Else):
-        return builder.source.origin(node.orelse, None, builder.note_prefix)
+        return builder.source.origin(node.orelse, None, builder.trip)
     return None
 
 

@@ -18,7 +18,7 @@ from ..ops.promotion import promote
 from .assigned import assigned_names
 from .builder import Builder
 from .carried import find_changes, find_changing_constant, forget_changing_constants, own_variables, settled
-from .conditionals import scalar_condition, without
+from .conditionals import scalar_condition, without_block
 from .joined import copy_over
 from .ranges import is_nonnegative
 from .shapes import cast_to, elementwise, to_expr
@@ -113,11 +113,11 @@ def _unroll(builder: Builder, node: Any, bounds: list[Any]) -> bool:
             "use range",
             builder.calls,
         )
-    builder.note("written out below" if trips else f"no trip{without(builder, node.body)}")
-    prefix, returns, before = builder.note_prefix, False, builder.scope.get(node.target.value)
+    builder.note("written out below" if trips else f"no trip{without_block(builder, node.body)}")
+    outer, returns, before = builder.trip, False, builder.scope.get(node.target.value)
     builder.unrolled += 1
     for value in range(*bounds):
-        builder.note_prefix = f"({node.target.value} = {value})"
+        builder.trip = ", ".join(filter(None, (outer, f"{node.target.value} = {value}")))
         builder.scope[node.target.value] = Const(value)
         returns = visit_block(builder, node.body)
         if returns:
@@ -125,7 +125,7 @@ def _unroll(builder: Builder, node: Any, bounds: list[Any]) -> bool:
     if trips:
         _leave(builder, node, before, builder.scope[node.target.value])
     builder.unrolled -= 1
-    builder.note_prefix = prefix
+    builder.trip = outer
     return returns
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
@@ -12,7 +13,7 @@ from ..ir.nodes import Expr, Note, Origin
 from ..language.hints import no_assignment
 from .builder import Builder
 from .calls import once
-from .conditionals import visit_if
+from .conditionals import visit_if, without
 from .expressions import evaluate
 from .loops import visit_for, visit_while
 from .operators import binary
@@ -24,20 +25,33 @@ def visit_block(builder: Builder, body: Any) -> bool:
     """Translates a block; True when it certainly returns, so that what follows it is never reached."""
     lines: Sequence[Any] = [body] if isinstance(body, cst.SimpleStatementSuite) else body.body  # a suite: if x: y = 1
     for number, line in enumerate(lines):
-        if isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
-            for small in line.body:
-                builder.origin = builder.source.origin(line, small, builder.note_prefix)
-                if _visit_small(builder, small):
-                    return True
-        elif isinstance(line, cst.BaseCompoundStatement):
-            builder.origin = builder.source.origin(line, None, builder.note_prefix)
-            if _visit_compound(builder, line, lines[number + 1 :]):
-                return True
+        rest = lines[number + 1 :]
+        if _visit_line(builder, line, rest):
+            if rest and id(rest[0]) not in builder.written_out:  # nor does it stand in a branch that does not return
+                _note_unreached(builder, rest)
+            return True
     comments = builder.source.footer(body)
     if comments and builder.origin is not None:
-        origin = Origin(builder.origin.span, "", comments, note="(end of block)")
+        origin = Origin(builder.origin.span, "", comments, note="end of block")
         builder.statements.append(Note(origin))
     return False
+
+
+def _visit_line(builder: Builder, line: Any, rest: Sequence[Any]) -> bool:
+    if isinstance(line, cst.BaseCompoundStatement):
+        builder.origin = builder.source.origin(line, None, builder.trip)
+        return _visit_compound(builder, line, rest)
+    for small in line.body:
+        builder.origin = builder.source.origin(line, small, builder.trip)
+        if _visit_small(builder, small):
+            return True
+    return False
+
+
+def _note_unreached(builder: Builder, rest: Sequence[Any]) -> None:
+    """Says of statements behind one that certainly returns that the kernel does without them."""
+    builder.origin = replace(builder.source.origin(rest[0], None, builder.trip), comments=())
+    builder.note(f"never reached{without(builder, rest[0], rest[-1])}")
 
 
 def _visit_small(builder: Builder, node: Any) -> bool:

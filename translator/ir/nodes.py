@@ -16,7 +16,7 @@ Example, `z = tl.load(p + offs) * 2.0` of a tile of 128 floats:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from ..diagnostics import Span
@@ -34,14 +34,25 @@ class Origin:
       text: its source lines, verbatim without the common indentation; of a compound statement the header only.
       comments: the user's comment lines above it, without "# ".
       blank_before: whether a blank line stands above it (above its comments) in the source.
-      note: the translator's bracketed remark, such as "(i = 0)" of an unrolled loop, or "".
+      trip: of loops that are written out, such as "i = 0, j = 1", or "".
+      note: the translator's remarks, or "".
     """
 
     span: Span
     text: str
     comments: tuple[str, ...] = ()
     blank_before: bool = False
+    trip: str = ""
     note: str = ""
+
+    @property
+    def remark(self) -> str:
+        """All that is to be said of the statement."""
+        return ", ".join(filter(None, (self.trip, self.note)))
+
+    def noted(self, remark: str) -> Origin:
+        """The same with a further remark."""
+        return replace(self, note=f"{self.note}, {remark}" if self.note else remark)
 
 
 @frozen(eq=False)

@@ -76,7 +76,7 @@ def _statement(statement: Statement, depth: int) -> Iterator[str]:
             yield f"{pad}inlined {statement.caption}"
             yield from _block(statement.body, depth + 1)
         case Note():
-            yield f"{pad}# {statement.origin.text} {statement.origin.note}"
+            yield f"{pad}# {statement.origin.text} ({statement.origin.remark})"
 
 
 def print_expr(expr: Expr) -> str:

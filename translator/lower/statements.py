@@ -258,7 +258,7 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
 
 def _returns(block: tuple[Statement, ...]) -> bool:
     """Whether nothing behind a block runs after it."""
-    last = block[-1] if block else None
+    last = next((statement for statement in reversed(block) if not isinstance(statement, Note)), None)
     return isinstance(last, Return) or (isinstance(last, If) and _returns(last.then) and _returns(last.otherwise))
 
 

@@ -19,7 +19,7 @@ PARTS = {"producer": "the loading thread's part", "consumer": "the multiplying w
 
 def same_source(one: Origin, other: Origin) -> bool:
     """Whether two statements came from one statement of the source."""
-    return (one.span, one.text, one.note) == (other.span, other.text, other.note)
+    return (one.span, one.text, one.remark) == (other.span, other.text, other.remark)
 
 
 def is_repeated(context: Context, group: list[Statement]) -> bool:
@@ -78,7 +78,8 @@ def tag(origin: Origin, note: str, separated: bool = True, again: bool = False) 
     """
     nodes: list[Node] = [Blank()] if origin.blank_before and separated else []
     nodes += [Comment(comment) for comment in origin.comments if not again]
-    remark = origin.note or (f"({note})" if note else "")
+    remarks = (origin if origin.note or not note else origin.noted(note)).remark
+    remark = f"({remarks})" if remarks else ""
     lines = origin.text.splitlines()
     for number, line in enumerate(lines):
         text, place = f"L{origin.span.line + number}: {line.strip()}", origin.span.line + number
@@ -91,7 +92,7 @@ def remark(context: Context, group: list[Statement], code: list[Node]) -> str:
     """What the tag of a source line says about its code: why there is none, or who executes it."""
     if not code:
         notes = (note for statement in group for note in _notes(context, statement))
-        return next(notes, "no code")
+        return next(notes, "" if group[0].origin.remark else "no code")
     if any(isinstance(s, Assign) and s.targets[0] in context.stages.own for s in group):
         return "from where it was copied"
     if any(isinstance(s, Assign) and s.targets[0] in context.stages.values for s in group):

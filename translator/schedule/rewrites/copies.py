@@ -24,12 +24,12 @@ def without_copies(kernel: Kernel) -> Kernel:
         while isinstance(source, Call) and source.op == "hint":
             source = source.args[0]
         if isinstance(source, Use) and source.variable is statement.target and source is statement.value:
-            notes[id(statement)] = Note(replace(statement.origin, note="(the same elements)"))  # x = x.to(its type)
+            notes[id(statement)] = Note(statement.origin.noted("the same elements"))  # x = x.to(its type)
         elif isinstance(source, Use) and times[statement.target] == 1 and times[source.variable] <= 1:
             values[statement.target] = substituted_in(statement.value, values)
             hinted = source is not statement.value
-            note = statement.origin.note or ("(a promise: no code)" if hinted else "(the same elements)")
-            notes[id(statement)] = Note(replace(statement.origin, note=note))
+            note = "a promise: no code" if hinted else "the same elements"
+            notes[id(statement)] = Note(statement.origin.noted(note))
     if not notes:
         return kernel
     return replace(kernel, body=substituted_in(with_replaced(kernel.body, notes), values))

@@ -19,7 +19,7 @@ from ...ir.walk import assigned_variables, read_variables, statements, used_vari
 from ..accesses.pointers import lasting_loads
 from ..accesses.waiting import holds_loads_back
 
-MOVED = "(moved up)"
+MOVED = "moved up"
 
 
 def with_early_loads(kernel: Kernel, staged: Container[Variable]) -> Kernel:
@@ -39,7 +39,7 @@ def _reordered(
         if isinstance(statement, Assign) and _is_copy(statement, staged, lasts):
             place = _earliest(result, statement)
         if place < len(result):
-            statement = replace(statement, origin=replace(statement.origin, note=statement.origin.note or MOVED))
+            statement = replace(statement, origin=statement.origin.noted(MOVED))
         result.insert(place, statement)
     return tuple(result)
 

@@ -189,7 +189,4 @@ def _writes(statement: Statement) -> set[Variable]:
 
 
 def _with_note(origin: Origin, note: str, comments: bool) -> Origin:
-    own = f"{origin.note[:-1]}, {note})" if origin.note else f"({note})"
-    if comments:
-        return replace(origin, note=own)
-    return replace(origin, note=own, comments=(), blank_before=False)
+    return origin.noted(note) if comments else replace(origin.noted(note), comments=(), blank_before=False)

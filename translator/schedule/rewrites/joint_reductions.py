@@ -76,7 +76,7 @@ def _noted(
     left = Counter(s.origin for k, s in enumerate(before) if k not in joined)
     for here, statement in enumerate(kept):
         line = elsewhere.get(statement.origin)
-        origin = statement.origin if line is None else replace(statement.origin, note=f"(reduced at L{line})")
+        origin = statement.origin if line is None else statement.origin.noted(f"reduced at L{line}")
         if here not in joined:
             yield statement if line is None else replace(statement, origin=origin)
         elif line is not None and not left[statement.origin]:

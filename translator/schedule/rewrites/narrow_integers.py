@@ -35,8 +35,8 @@ def with_narrow_integers(kernel: Kernel) -> Kernel:
             narrow = narrowing.chosen_value(statement)
             if narrow is not None:
                 origin, target = statement.origin, narrowing.chosen[statement.target]
-                if parts[origin] == 1 and not origin.note:
-                    origin = replace(origin, note="(fits in 32 bits)")
+                if parts[origin] == 1:
+                    origin = origin.noted("fits in 32 bits")
                 changed[id(statement)] = replace(statement, origin=origin, targets=(target,), value=narrow)
     return replace(kernel, body=mapped_in(with_replaced(kernel.body, changed), narrowing.of))
 

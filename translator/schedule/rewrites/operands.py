@@ -77,7 +77,7 @@ class _Preparation:
                 case Assign(value=Call(op="dot") as call):
                     result += self._dot(statement, call)
                 case Assign(targets=(target,)) if target in self.views and target not in self.read_elsewhere:
-                    origin = replace(statement.origin, note="(the same tile seen from another side)")
+                    origin = statement.origin.noted("the same tile seen from another side")
                     if not result or result[-1].origin.span != origin.span:
                         result.append(Note(origin))
                 case _:

@@ -13,7 +13,7 @@ from ...ir.rewrite import with_operands, with_replaced
 from ...ir.walk import MOVES, only_values, statements
 from .loop_limits import LoopLimit, loop_limits
 
-REMARK = "(always true)"
+REMARK = "always true"
 
 
 def with_settled_masks(kernel: Kernel) -> Kernel:
@@ -26,7 +26,7 @@ def with_settled_masks(kernel: Kernel) -> Kernel:
         if isinstance(statement, Assign):
             value = settling.settled(statement.value)
             if value is not statement.value:
-                origin = replace(statement.origin, note=REMARK) if _is_true(value) else statement.origin
+                origin = statement.origin.noted(REMARK) if _is_true(value) else statement.origin
                 replaced[id(statement)] = replace(statement, value=value, origin=origin)
         elif isinstance(statement, Effect):
             call = settling.settled(statement.call)

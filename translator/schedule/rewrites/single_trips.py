@@ -46,7 +46,7 @@ class _Straightening:
                 case Inlined():
                     yield replace(statement, body=tuple(self.block(statement.body, inside)))
                 case For() if self.has_one_trip(statement):
-                    origin = replace(statement.origin, note="(one trip)")
+                    origin = statement.origin.noted("one trip")
                     yield self.assigned(Assign(origin, (statement.variable,), statement.start))
                     yield from self.block(statement.body, True)
                 case If() if (truth := self.truth(statement.condition)) is not None:
@@ -59,7 +59,7 @@ class _Straightening:
     def taken(self, branch: If, truth: bool) -> Iterator[Statement]:
         """What is left of a branch whose condition is known."""
         word = "true" if truth else "false"
-        yield Note(replace(branch.origin, note=f"({word} in this specialisation)"))
+        yield Note(branch.origin.noted(f"{word} in this specialisation"))
         if not truth and branch.else_origin is not None:
             yield Note(branch.else_origin)
         yield from self.block(branch.then if truth else branch.otherwise, True)

@@ -27,8 +27,8 @@ def without_unused_results(kernel: Kernel) -> Kernel:
     readers = _readers(kernel, {target for s in unused for target in s.targets})
     code = {s.origin for s in statements(kernel.body) if id(s) not in readers}
     for key, reader in readers.items():
-        note = "" if reader.origin in code else "(its value is not used)"  # a line with code has nothing to explain
-        replaced[key] = Note(replace(reader.origin, note=reader.origin.note or note))
+        explains = reader.origin not in code  # a line with code has nothing to explain
+        replaced[key] = Note(reader.origin.noted("its value is not used") if explains else reader.origin)
     return replace(kernel, body=with_replaced(kernel.body, replaced))
 
 

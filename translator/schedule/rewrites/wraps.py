@@ -27,7 +27,7 @@ from ...ir.walk import expressions, statements, subexpressions, used_variables
 from ...language.dtypes import int1
 
 WRAPS = ("mod", "where", "minimum")
-REMARK = "(masked instead of wrapped)"
+REMARK = "masked instead of wrapped"
 
 
 @frozen(eq=False)
@@ -157,7 +157,7 @@ class _Removal:
         value = self._unwrapped(statement.value)
         if value is statement.value or not is_elementwise(value):
             return replace(statement, value=value)
-        origin = replace(statement.origin, note=REMARK)
+        origin = statement.origin.noted(REMARK)
         if isinstance(value, Use) and value.variable is statement.targets[0]:
             return Note(origin)
         return replace(statement, origin=origin, value=value)

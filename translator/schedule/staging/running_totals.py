@@ -26,8 +26,8 @@ from ..accesses.pointers import roots_of
 from .ring_plan import RingPlan
 from .trips import value_in_any_trip
 
-NOTE = "(for the next copies)"
-AT_FIRST = "(nothing so far, for the first copies)"
+NOTE = "for the next copies"
+AT_FIRST = "nothing so far, for the first copies"
 
 
 @frozen
@@ -113,7 +113,7 @@ def _total(
             if None in args:
                 return None
             call = replace(load.value, args=tuple(arg for arg in args if arg is not None))
-            reads[variable] = Assign(replace(load.origin, note=NOTE), (_own(plan, variable, variable.type),), call)
+            reads[variable] = Assign(load.origin.noted(NOTE), (_own(plan, variable, variable.type),), call)
         own = reads[variable].target
         return Use(own.type, own)
 
@@ -125,7 +125,7 @@ def _total(
     total = _own(plan, step.update.target, value.type)
     use = Use(value.type, total)
     added = Call(value.type, "sub" if step.negative else "add", (use, value))
-    update = Assign(replace(step.update.origin, note=NOTE), (total,), added)
+    update = Assign(step.update.origin.noted(NOTE), (total,), added)
     moved = use if factor is None else Call(value.type, "mul", (use, factor))
     return RunningTotal(total, moved, step, _needed(value, reads), update)
 
@@ -162,7 +162,7 @@ def keep_totals(plan: RingPlan, loop: For, totals: Iterable[RunningTotal]) -> No
     """Adds what keeps some totals to the kernel, at the end of every trip."""
     kept: list[Variable] = []
     for total in dict.fromkeys(totals):
-        origin = replace(total.step.update.origin, note=AT_FIRST)
+        origin = total.step.update.origin.noted(AT_FIRST)
         start = Assign(origin, (total.variable,), Literal(total.variable.type, 0))
         behind = [statement for statement in total.statements if statement.target not in kept]
         plan.added.setdefault((id(loop), False), []).append(start)

@@ -28,7 +28,7 @@ UNBOUNDED = str(1 << 31)  # the size of a dimension that the kernel does not bou
 MADE_RANK = 2  # dimensions of maps that the kernel makes
 LOOPS_THAT_PAY = 1  # for which a map is made once, besides the one that loads ahead: for a tile alone it costs more
 LARGE_SUM = 128 * 256  # elements of a tile whose products take long enough to make the next one's map meanwhile
-SHORT_ROWS = "(rows end within 16 bytes, which a tensor copy writes whole)"
+SHORT_ROWS = "rows end within 16 bytes, which a tensor copy writes whole"
 NO_BOUND = (1 << 31) - 1  # the same where the kernel makes the map, of sizes that are ints
 
 
@@ -210,7 +210,7 @@ def _box_store(plan: RingPlan, statement: Effect, box: Box) -> Statement:
     if box.whole is None:
         return copy
     # Of 16 bytes that reach beyond the end of a row, hardware writes what lies behind it too.
-    by_threads = replace(statement, origin=replace(statement.origin, note=SHORT_ROWS))
+    by_threads = replace(statement, origin=statement.origin.noted(SHORT_ROWS))
     return If(statement.origin, box.whole, (copy,), (by_threads,))
 
 

@@ -1,0 +1,100 @@
+"""What the text says of lines that a specialisation does without, and of loops that are written out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from rubric import Generated, every_statement_is_quoted, user_comments_are_kept
+
+
+@triton.jit
+def doubled_or_more(x, WAY: tl.constexpr):
+    if WAY == 1:
+        return x * 2
+    y = x + 1
+    return y * 3
+
+
+@triton.jit
+def ways(x_ptr, out_ptr, n, WAY: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    if WAY == 1:
+        x = x * 2
+    # the second way
+    elif WAY == 2:
+        x = x * 3
+    else:
+        # the third way
+        x = x - 1
+    tl.store(out_ptr + i, doubled_or_more(x, WAY))
+    if n > 4:
+        return
+    if WAY == 2:
+        tl.store(out_ptr + i, x)
+    else:
+        return
+    # behind all ways but the second
+    tl.store(out_ptr + i, x + 1)
+    tl.store(out_ptr + i, x + 2)
+
+
+NEVER = "    (never reached: without L"
+BRANCHES = {
+    1: ["if WAY == 1:    (true in this specialisation: without L", f"y = x + 1{NEVER}", f"out_ptr + i, x + 1){NEVER}"],
+    2: ["elif WAY == 2:    (true in this specialisation: without L"],
+    3: ["elif WAY == 2:    (false in this specialisation: without L", f"out_ptr + i, x + 1){NEVER}"],
+}
+
+
+@pytest.mark.parametrize("way", BRANCHES)
+def test_every_line_stands_there_or_is_said_to_be_left_out(way: int) -> None:
+    text = ways.translate(f"*fp32:16, *fp32:16, i32, {way}, 64").source
+    for remark in BRANCHES[way]:
+        assert remark in text
+    assert text.count(NEVER) == sum(NEVER in remark for remark in BRANCHES[way])
+    file = Generated(text, Path(__file__).read_text(encoding="utf-8"), "ways")
+    assert [*every_statement_is_quoted(file), *user_comments_are_kept(file)] == []
+
+
+@triton.jit
+def returns_in_a_branch(x, limit):
+    if x > limit:
+        return x * 2
+    y = x + 1
+    return y * 3
+
+
+@triton.jit
+def calls(x_ptr, out_ptr, limit):
+    tl.store(out_ptr, returns_in_a_branch(tl.load(x_ptr), limit))
+
+
+def test_what_stands_in_the_other_branch_is_reached() -> None:
+    text = calls.translate("*i32, *i32, i32").source
+    assert NEVER not in text and "y = x + 1" in text
+
+
+@triton.jit
+def grid_of_trips(x_ptr, out_ptr, N: tl.constexpr, DOUBLED: tl.constexpr):
+    i = tl.arange(0, N)
+    total = tl.zeros((N,), tl.float32)
+    for j in tl.static_range(2):
+        for k in tl.static_range(2):
+            if DOUBLED:
+                total += tl.load(x_ptr + (2 * j + k) * N + i) * 2
+            else:
+                total += tl.load(x_ptr + (2 * j + k) * N + i)
+    tl.store(out_ptr + i, total)
+
+
+def test_loops_that_are_written_out_say_which_trips_these_are() -> None:
+    text = grid_of_trips.translate("*fp32:16, *fp32:16, 64, False").source
+    assert "for k in tl.static_range(2):    (j = 1, written out below)" in text
+    for j in range(2):
+        for k in range(2):
+            assert f"if DOUBLED:    (j = {j}, k = {k}, false in this specialisation: without L" in text
+            assert f"+= tl.load(x_ptr + (2 * j + k) * N + i)    (j = {j}, k = {k})" in text
