@@ -26,4 +26,4 @@ def test_a_part_that_fills_a_line_ends_no_breaking(line: str, indent: int) -> No
 
 def test_a_name_that_fits_nowhere_stands_alone() -> None:
     name = "n" * (WIDTH + 5)
-    assert wrap_code(f"a = f({name}, b);", 4) == [f"    a = f({name},", "          b);"]
+    assert wrap_code(f"a = f({name}, b);", 4) == ["    a =", f"        f({name},", "          b);"]

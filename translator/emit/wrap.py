@@ -50,20 +50,23 @@ def _best_cut(text: str, indent: int, opened: int = 0) -> tuple[int, int] | None
 
     `opened` counts the brackets that lines above have left open.
     """
-    equals = text.find(" = ")
-    if 0 < equals < WIDTH - 2 and "(" not in text[:equals] and indent + 4 + len(text) - equals - 3 <= WIDTH:
-        whole = _loosest(text, indent, opened)
-        if whole is None or whole[0][0] > 0:  # the value fits into a line of its own
-            return equals + 2, indent + 4
-    found = _loosest(text, indent, opened)
+    equals, found = text.find(" = "), _loosest(text, indent, opened)
+    below = (
+        (equals + 2, indent + 4) if 0 < equals < WIDTH - 2 and "(" not in text[:equals] else None
+    )  # of an assignment
+    fits = indent + 4 + len(text) - equals - 3 <= WIDTH
+    if below and fits and (found is None or found[0][0] > 0):
+        return below
     if found is None:
-        return (equals + 2, indent + 4) if 0 < equals < WIDTH - 2 and "(" not in text[:equals] else None
+        return below
     (depth, _, position), continuation = found
+    if position > WIDTH:
+        return below or (position, continuation)
     rest = text[position:].lstrip()
     if continuation + len(rest) <= WIDTH and _closes_at_end(rest):
         return position, continuation  # all that the bracket holds, below its start
-    if depth > 0 and continuation > WIDTH // 2 and indent + 8 < equals < WIDTH - 2 and "(" not in text[:equals]:
-        return equals + 2, indent + 4
+    if below and depth > 0 and continuation > WIDTH // 2 and indent + 8 < equals:
+        return below
     return position, continuation if continuation <= WIDTH // 2 else indent + 8
 
 
