@@ -188,7 +188,8 @@ class Artifact:
       static_shared_bytes: the static shared arrays' bytes, without what the compiler adds for itself.
       parameters: the kernel's parameters in order.
       writes: names of the pointer parameters that the kernel writes.
-      lines: line of the `.cu` (from 1) to line of the user's file, for every line that came from a statement.
+      lines: of every line of the `.cu` that came from a statement, its number (from 1), the name of the user's file, "" where
+        that is `file`, and the line there.
       file: base name of the user's file.
       globals: values from outside that were read and may change: (the function that reads, name, value) of globals and of
         variables around, (the module, class or object, name, value) of members.
@@ -213,7 +214,7 @@ class Artifact:
     shared_bytes: int
     parameters: tuple[LaunchParameter, ...]
     writes: tuple[str, ...] = ()
-    lines: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+    lines: tuple[tuple[int, str, int], ...] = field(default=(), compare=False)
     file: str = ""
     globals: tuple[tuple[Any, str, Any], ...] = field(default=(), compare=False)
     readings: tuple[Reading, ...] | None = field(default=None, compare=False)

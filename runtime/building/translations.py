@@ -250,7 +250,7 @@ def _artifact(
             for name, word, path, divisor in facts["parameters"]
         ),
         writes=tuple(facts["writes"]),
-        lines=tuple((generated, own) for generated, own in facts["lines"]),
+        lines=tuple((generated, file, line) for generated, file, line in facts["lines"]),
         file=facts["file"],
         globals=known,
         readings=readings,

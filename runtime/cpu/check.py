@@ -120,7 +120,7 @@ def _report(text: str, status: int, artifact: Artifact, copied: Sequence[Region]
 def _own_line(frames: str, artifact: Artifact) -> int:
     """The innermost line of the generated text that came from a statement of the kernel, not from a helper."""
     lines = [int(number) for number in re.findall(r"kernel\.cu:(\d+)", frames)]
-    mapped = {line for line, _ in artifact.lines}
+    mapped = {line for line, *_ in artifact.lines}
     return next((line for line in lines if line in mapped), lines[0] if lines else 0)
 
 

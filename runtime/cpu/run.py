@@ -81,13 +81,12 @@ def pack(artifact: Artifact, values: Sequence[int | float | bool]) -> list[int]:
 
 def explain(report: str, artifact: Artifact) -> str:
     """A report with every line of the generated text followed by the line of the kernel that it came from."""
-    source = dict(artifact.lines)
+    source = {generated: f"{file or artifact.file}:{line}" for generated, file, line in artifact.lines}
 
     def place(match: re.Match[str]) -> str:
         line = int(match[1])
         while line > 0 and line not in source:
             line -= 1
-        origin = f"{artifact.file}:{source[line]}" if line in source else artifact.file
-        return f"{origin} (.cu line {match[1]})"
+        return f"{source.get(line, artifact.file)} (.cu line {match[1]})"
 
     return re.sub(r"\bline (\d+)", place, report.strip())

@@ -18,6 +18,7 @@ from ..lower.text.unit import (
     Loop,
     Node,
     Place,
+    PythonLine,
     Shared,
     Spelled,
     Unit,
@@ -29,11 +30,12 @@ from .templates import environment, filled
 from .used import used_helpers
 from .wrap import WIDTH, closed, wrap_code, wrap_comment
 
+Rendered = tuple[str, PythonLine | None]  # a line of text and what it came from
 INDENT = 4
 FIELD_COLUMN = 11
 
 
-def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
+def render(unit: Unit) -> tuple[str, tuple[tuple[int, str, int], ...]]:
     """The text of a unit, and (line of the text, Python line) for every line that came from a statement."""
     body = _render_body(unit)
     functions = [_render_function(function) for function in unit.functions]
@@ -67,60 +69,60 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     return ascii_code(text) + "\n", _line_map(text, body)
 
 
-def _render_body(unit: Unit) -> list[tuple[str, int]]:
+def _render_body(unit: Unit) -> list[Rendered]:
     """The kernel's statements, without places of threads that nothing mentions."""
-    parts: list[tuple[Node, list[tuple[str, int]]]] = []
-    source = 0
+    parts: list[tuple[Node, list[Rendered]]] = []
+    source: PythonLine | None = None
     for node in unit.body:
-        source = getattr(node, "source_line", 0) or source
+        source = getattr(node, "source", None) or source
         parts.append((node, _render_nodes((node,), INDENT, source)))
     mentioned = {
         word for node, lines in parts if not isinstance(node, Place) for text, _ in lines for word in words_of(text)
     }
-    kept: list[tuple[Node, list[tuple[str, int]]]] = []
+    kept: list[tuple[Node, list[Rendered]]] = []
     for node, lines in reversed(parts):  # a place is made of those above it
         if not isinstance(node, Place) or node.name in mentioned:
             kept.insert(0, (node, lines))
             mentioned |= {word for text, _ in lines for word in words_of(text)}
-    found: list[tuple[str, int]] = []
+    found: list[Rendered] = []
     for subject, group in groupby(kept, key=lambda part: part[0].subject if isinstance(part[0], Place) else id(part)):
         nodes = list(group)
         together = ", ".join(f"{node.name} = {node.value}" for node, _ in nodes if isinstance(node, Place))
         line = f"{' ' * INDENT}const int {together};   // {subject}"
         if len(nodes) > 1 and subject and len(line) <= WIDTH:
-            found.append((line, 0))
+            found.append((line, None))
         else:
             found += [line for _, lines in nodes for line in lines]
     return found
 
 
-def _line_map(text: str, body: list[tuple[str, int]]) -> tuple[tuple[int, int], ...]:
+def _line_map(text: str, body: list[Rendered]) -> tuple[tuple[int, str, int], ...]:
     """The body is the end of the file, before the closing brace."""
     first = text.count("\n") + 1 - len(body)
-    return tuple((first + number, source) for number, (_, source) in enumerate(body) if source)
+    return tuple((first + number, *source) for number, (_, source) in enumerate(body) if source)
 
 
 # ----------------------------------------------------------------------------------------------------- statements
 
 
-def _render_nodes(nodes: Iterable[Node], indent: int, source: int = 0) -> list[tuple[str, int]]:
+def _render_nodes(nodes: Iterable[Node], indent: int, source: PythonLine | None = None) -> list[Rendered]:
     """Lines of text with the Python line that each came from."""
-    lines: list[tuple[str, int]] = []
+    lines: list[Rendered] = []
     for node in nodes:
-        if isinstance(node, Comment) and node.source_line:
-            source = node.source_line
+        if isinstance(node, Comment) and node.source:
+            source = node.source
         lines += [(text, inner or source) for text, inner in _render_node(node, indent, source)]
     return lines
 
 
-def _render_node(node: Node, indent: int, source: int) -> list[tuple[str, int]]:
+def _render_node(node: Node, indent: int, source: PythonLine | None) -> list[Rendered]:
     match node:
         case Blank():
-            return [("", 0)]
+            return [("", None)]
         case Comment(text=""):
             return []
         case Comment():
-            if node.source_line:
+            if node.source:
                 return [(text, source) for text in _quote(node, indent)]
             return [(text, source) for text in wrap_comment(node.text, indent)]
         case Line():
@@ -148,7 +150,7 @@ def _quote(quote: Comment, indent: int) -> list[str]:
     return [*wrap_comment(quote.text, indent, "// ", "//     "), *wrap_comment(quote.remark, indent, below, below)]
 
 
-def _render_loop(loop: Loop, indent: int, source: int) -> list[tuple[str, int]]:
+def _render_loop(loop: Loop, indent: int, source: PythonLine | None) -> list[Rendered]:
     pad = " " * indent
     pragma = "#pragma unroll" if loop.factor is None else f"#pragma unroll {loop.factor}"
     lines = [(pad + pragma, source)] if loop.unroll else []
@@ -161,7 +163,7 @@ def _render_loop(loop: Loop, indent: int, source: int) -> list[tuple[str, int]]:
     return [*lines, *((line, source) for line in head), *inner, (f"{pad}{loop.closing}", source)]
 
 
-def _render_branch(branch: Branch, indent: int, source: int, lead: str = "") -> list[tuple[str, int]]:
+def _render_branch(branch: Branch, indent: int, source: PythonLine | None, lead: str = "") -> list[Rendered]:
     pad = " " * indent
     inner = _render_nodes(branch.then, indent + INDENT, source)
     if not branch.otherwise and len(inner) == 1 and "//" not in inner[0][0]:
@@ -174,7 +176,7 @@ def _render_branch(branch: Branch, indent: int, source: int, lead: str = "") -> 
     last = branch.otherwise[-1] if len(remarks) + 1 == len(branch.otherwise) and not branch.else_comment else None
     if isinstance(last, Branch):
         follows = replace(last, then=(*remarks, *last.then))  # of an elif, whose line is quoted inside of its block
-        quoted = [remark.source_line for remark in remarks if remark.source_line]
+        quoted = [remark.source for remark in remarks if remark.source]
         return [*lines, *_render_branch(follows, indent, quoted[0] if quoted else source, "} else ")]
     if branch.otherwise:
         lines += [

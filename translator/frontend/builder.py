@@ -53,6 +53,8 @@ class Builder:
     def __init__(self, source: Source, options: Options, target: Target, parent: Builder | None = None) -> None:
         """Starts with an empty scope."""
         self.source, self.options, self.target, self.parent = source, options, target, parent
+        self.root: Builder = parent.root if parent else self
+        self.file = "" if source.function.path == self.root.source.function.path else source.function.file
         self.scope: Scope = {}
         self.outside: Outside = parent.outside if parent else Outside(source.function)
         self.statements: list[Statement] = []
@@ -236,6 +238,10 @@ class Builder:
         if self.origin is None:
             raise NotElementwiseError("no statement")
         return self.origin
+
+    def origin_of(self, statement: Any, inner: Any = None) -> Origin:
+        """The origin of a statement in the trips that are being written out; `inner` is one of several on a line."""
+        return self.source.origin(statement, inner, self.trip, self.file)
 
     def note(self, text: str) -> None:
         """Records that the statement became no code, and why."""

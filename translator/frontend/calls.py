@@ -226,7 +226,7 @@ def _build_function(
         inner.scope[name] = Use(variable.type, variable)
         inner.protected.add(variable)
         parameters.append(variable)
-    inner.origin = inner.source.origin(inner.source.definition)
+    inner.origin = inner.source.origin(inner.source.definition, file=inner.file)
     origin = inner.origin
     returns = visit_block(inner, inner.source.definition.body)
     results = [value for value in inner.returned]

@@ -128,14 +128,14 @@ def _visit_else(builder: Builder, orelse: Any) -> bool:
     if orelse is None:
         return False
     if isinstance(orelse, cst.If):
-        builder.origin = builder.source.origin(orelse, None, builder.trip)
+        builder.origin = builder.origin_of(orelse)
         return visit_if(builder, orelse, ())
     return visit_block(builder, orelse.body)
 
 
 def _else_origin(builder: Builder, node: Any) -> Any:
     if isinstance(node.orelse, cst.Else):
-        return builder.source.origin(node.orelse, None, builder.trip)
+        return builder.origin_of(node.orelse)
     return None
 
 

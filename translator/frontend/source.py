@@ -112,7 +112,7 @@ class Source:
         """The text of a node."""
         return self._module.code_for_node(node)
 
-    def origin(self, statement: Any, inner: Any = None, trip: str = "") -> Origin:
+    def origin(self, statement: Any, inner: Any = None, trip: str = "", file: str = "") -> Origin:
         """The origin of a statement; `inner` is the small statement of a line that holds several."""
         start = self._positions[statement].start.line
         compound = isinstance(statement, (cst.BaseCompoundStatement, cst.Else))
@@ -125,7 +125,9 @@ class Source:
                 comments.append(line.comment.value.lstrip("#").strip())
             elif not comments:
                 blank = True
-        return Origin(self.span(inner if inner is not None else statement), text, tuple(comments), blank, trip)
+        return Origin(
+            self.span(inner if inner is not None else statement), text, tuple(comments), blank, trip, file=file
+        )
 
     def _header_end(self, statement: Any) -> int:
         """The line that ends a compound statement's header: the one before its body."""

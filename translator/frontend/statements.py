@@ -39,10 +39,10 @@ def visit_block(builder: Builder, body: Any) -> bool:
 
 def _visit_line(builder: Builder, line: Any, rest: Sequence[Any]) -> bool:
     if isinstance(line, cst.BaseCompoundStatement):
-        builder.origin = builder.source.origin(line, None, builder.trip)
+        builder.origin = builder.origin_of(line)
         return _visit_compound(builder, line, rest)
     for small in line.body:
-        builder.origin = builder.source.origin(line, small, builder.trip)
+        builder.origin = builder.origin_of(line, small)
         if _visit_small(builder, small):
             return True
     return False
@@ -50,7 +50,7 @@ def _visit_line(builder: Builder, line: Any, rest: Sequence[Any]) -> bool:
 
 def _note_unreached(builder: Builder, rest: Sequence[Any]) -> None:
     """Says of statements behind one that certainly returns that the kernel does without them."""
-    builder.origin = replace(builder.source.origin(rest[0], None, builder.trip), comments=())
+    builder.origin = replace(builder.origin_of(rest[0]), comments=())
     builder.note(f"never reached{without(builder, rest[0], rest[-1])}")
 
 

@@ -36,6 +36,7 @@ class Origin:
       blank_before: whether a blank line stands above it (above its comments) in the source.
       trip: of loops that are written out, such as "i = 0, j = 1", or "".
       note: the translator's remarks, or "".
+      file: the name of its file, or "" where that is the kernel's.
     """
 
     span: Span
@@ -44,11 +45,16 @@ class Origin:
     blank_before: bool = False
     trip: str = ""
     note: str = ""
+    file: str = ""
 
     @property
     def remark(self) -> str:
         """All that is to be said of the statement."""
         return ", ".join(filter(None, (self.trip, self.note)))
+
+    def place(self, line: int) -> str:
+        """How one of its lines is called in the text."""
+        return f"{self.file}:{line}" if self.file else f"L{line}"
 
     def noted(self, remark: str) -> Origin:
         """The same with a further remark."""

@@ -5,9 +5,11 @@ Everything that a statement's lowering needs to know about the rest of the file 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from functools import partial
+from pathlib import PurePath
 
 from ..analysis.facts import Facts
 from ..analysis.meeting import Places
@@ -117,11 +119,12 @@ class Context:
         )
 
     def function_name(self, function: DeviceFunction) -> str:
-        """The name of a device function: the user's, unless something of ours or CUDA's has it."""
+        """The name of a device function: the user's, unless something of ours or CUDA's has it; then with where it is from."""
         known = self.needs.functions
         if id(function) not in known:
             own = [] if function.name in LIBRARY_NAMES else [function.name]
-            known[id(function)] = self.root.names.fresh(*own, f"{function.name}_of_{self.kernel.name}")
+            where = re.sub(r"\W", "_", PurePath(function.origin.file).stem) or self.kernel.name
+            known[id(function)] = self.root.names.fresh(*own, f"{function.name}_of_{where}")
         return known[id(function)]
 
     # ------------------------------------------------------------------------------------------------ variables

@@ -92,7 +92,9 @@ def lower_assert(context: Context, statement: Effect) -> tuple[Node, ...]:
     """CUDA's `assert`, with the kernel's line and the message; elements beyond a side of the user's do not count."""
     call = statement.call
     words = _quoted(
-        f"{context.kernel.file}:{statement.origin.span.line}: {call.attribute('message') or ''}".rstrip(" :")
+        f"{statement.origin.file or context.kernel.file}:{statement.origin.span.line}: {call.attribute('message') or ''}".rstrip(
+            " :"
+        )
     )
     layout = context.schedule.statement_layouts.get(id(statement))
 

@@ -68,7 +68,7 @@ def _ranges(lines: list[int]) -> Iterator[str]:
 
 def source_of(group: list[Statement], tagged: bool) -> list[Node]:
     """What says where code without a tag came from."""
-    return [] if tagged else [Comment("", group[0].origin.span.line)]
+    return [] if tagged else [Comment("", (group[0].origin.file, group[0].origin.span.line))]
 
 
 def tag(origin: Origin, note: str, separated: bool = True, again: bool = False) -> list[Node]:
@@ -82,9 +82,9 @@ def tag(origin: Origin, note: str, separated: bool = True, again: bool = False) 
     remark = f"({remarks})" if remarks else ""
     lines = origin.text.splitlines()
     for number, line in enumerate(lines):
-        text, place = f"L{origin.span.line + number}: {line.strip()}", origin.span.line + number
-        last = number == len(lines) - 1
-        nodes.append(Comment(text, place, remark, origin) if last else Comment(text, place))
+        place = origin.span.line + number
+        text, source, last = f"{origin.place(place)}: {line.strip()}", (origin.file, place), number == len(lines) - 1
+        nodes.append(Comment(text, source, remark, origin) if last else Comment(text, source))
     return nodes
 
 

@@ -13,6 +13,8 @@ from typing import Any
 from ...frozen import frozen
 from ...ir.nodes import Origin
 
+PythonLine = tuple[str, int]  # the name of its file, "" where that is the kernel's, and its number
+
 
 @frozen
 class Spelled:
@@ -50,13 +52,13 @@ class Comment:
     With an empty text it is not written: it only says which Python line the code that follows came from.
 
     Attributes:
-      source_line: the Python line that it quotes, 0 for an explanation.
+      source: the Python line that it quotes, None for an explanation.
       remark: in brackets, what the translator has to say about the line.
       origin: of the last line of a quoted statement, that statement.
     """
 
     text: str
-    source_line: int = 0
+    source: PythonLine | None = None
     remark: str = ""
     origin: Origin | None = None
 
