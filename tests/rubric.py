@@ -9,8 +9,8 @@ import tokenize
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-# Names that end in a number which means something: the axis of a descriptor's side or stride, the bytes of a copy.
-NUMBERED = re.compile(r"\w+_(?:shape|stride)_[0-4]|cp_async_(?:4|8|16)")
+# Names that end in a number which means something: the axis of a block's side, stride or offset, the bytes of a copy.
+NUMBERED = re.compile(r"\w+_(?:shape|stride|offset)_[0-4]|cp_async_(?:4|8|16)")
 TAG = re.compile(r"^\s*// L(\d+): (.*)$")
 LARGEST = {str((1 << bits - sign) - 1) for bits in (8, 16, 32, 64) for sign in (0, 1)}  # of integers: said by itself
 WIDE_ENOUGH = {"4": ("int", "unsigned", "float"), "8": ("long long", "double")}  # elements that a copy's bytes align to
@@ -74,12 +74,12 @@ def every_statement_is_quoted(file: Generated) -> Iterator[str]:
 
 
 def user_comments_are_kept(file: Generated) -> Iterator[str]:
-    text = re.sub(r"\n\s*// ", " ", "\n".join(file.lines))  # long ones go on in the next line
+    text = " ".join(re.sub(r"\n\s*// ", " ", "\n".join(file.lines)).split())  # long ones go on in the next line
     lines = statements(file.kernel)
     left_out = {number for _, tag in file.tags() for number in lines_left_out(tag)}
     for token in tokenize.generate_tokens(io.StringIO(file.source).readline):
         inside = min(lines) - 2 <= token.start[0] <= max(lines) and not token.string.startswith(("# fmt:", "# noqa"))
-        if token.type != tokenize.COMMENT or not inside or token.string.lstrip("# ") in text:
+        if token.type != tokenize.COMMENT or not inside or " ".join(token.string.lstrip("# ").split()) in text:
             continue
         if left_out.isdisjoint((token.start[0], min((line for line in lines if line > token.start[0]), default=0))):
             yield f"lost: {token.string}"

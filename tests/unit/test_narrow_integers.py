@@ -156,3 +156,15 @@ def test_what_is_passed_to_a_function_has_its_width(run_everywhere: Any) -> None
     row = np.fmod(EDGES.astype(np.int64), 100)
     np.testing.assert_array_equal(out, np.where(row < 0, row + 50, row))
     assert "wrapped_place(static_cast<long long>(row" in in_a_function.translate("*i32:16, *i64:16, 1024").source
+
+
+@triton.jit
+def heads(x_ptr, out_ptr, H: tl.constexpr, K: tl.constexpr):
+    head = tl.program_id(0).to(tl.int64) % H
+    places = head * K + tl.arange(0, K)
+    tl.store(out_ptr + places, tl.load(x_ptr + places))
+
+
+def test_numbers_keep_their_names() -> None:
+    text = heads.translate("*fp32:16, *fp32:16, 8, 128").source
+    assert "const int places = static_cast<int>(head) * K + tid;" in text

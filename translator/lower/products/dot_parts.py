@@ -20,7 +20,7 @@ from ...schedule.products.dots import k_axis
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context
-from ..shared.arrays import side_text
+from ..shared.arrays import side_text, size_text
 from ..staging.loop_bounds import compared, steps_on
 from ..staging.own_stages import stage_word
 from ..staging.ring_barriers import barrier_name, position_name, stages_name
@@ -141,7 +141,7 @@ def _array(
     part = context.beside(id(statement), variable, word, ValueType(element, variable.type.shape))
     name = context.shared.scratch_name(id(statement), purpose, part.name)
     before = () if turn else context.before_write(name)
-    sides = " * ".join(side_text(context, side) for side in tile.shape)
+    sides = size_text(context, tile.shape)
     type_ = "bfloat16s" if element is uint16 else "TF32"
     comment = (
         f"what {variable.name} has besides TF32" if word == "rest" else f"the {word} part of {variable.name}, {type_}"

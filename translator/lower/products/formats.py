@@ -8,7 +8,7 @@ from ...hardware import CHUNK_BYTES, SWIZZLED_LINE_BYTES
 from ...ir.nodes import Variable
 from ...schedule.products.shared_tiles import SharedTile
 from ..context import Context, ctype
-from ..shared.arrays import side_text
+from ..shared.arrays import side_text, size_text
 
 
 def line_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> str:
@@ -76,7 +76,7 @@ def stage_bytes(
     total = sum(context.schedule.staged[tile].stage_bytes for tile in tiles)
     counts: dict[str, list[str]] = {}
     for tile in tiles:
-        sides = " * ".join(side_text(context, side) for side in tile.type.shape if side > 1)
+        sides = size_text(context, tile.type.shape)
         counts.setdefault(ctype(tile.type), []).append(sides)
     terms = [
         f"({' + '.join(products)}) * sizeof({element})" if len(products) > 1 else f"{products[0]} * sizeof({element})"

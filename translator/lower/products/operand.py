@@ -17,7 +17,7 @@ from ...schedule.products.shared_tiles import SharedTile
 from ..accesses.conditions import copies_guard
 from ..accesses.vectors import vectors, width_name
 from ..context import Context, ctype
-from ..shared.arrays import side_text
+from ..shared.arrays import side_text, size_text
 from ..text.element import indexed, run_at
 from ..text.literals import literal_text
 from ..text.point import Point, coordinate
@@ -31,7 +31,7 @@ def shared_array(
     context: Context, owner: int, purpose: str, name: str, variable: Variable, tile: SharedTile, comment: str
 ) -> None:
     """Asks for the array of a tile, with all its stages: for a `purpose` of a statement, or of a variable (by its key)."""
-    sides = " * ".join(side_text(context, side) for side in tile.shape)
+    sides = size_text(context, tile.shape)
     stages = (
         f"[{context.constant('NUM_STAGES', tile.stages, 'tiles in shared memory at once', topic='stages')}]"
         if tile.stages > 1
@@ -164,7 +164,7 @@ def _turned(
         comment = "of transposed tiles: one is read while the next is written"
         count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
         outer, array = f"[{count}]", f"{name}[{context.stages.trip_count} % {count}]"
-    sides = " * ".join(side_text(context, side) for side in tile.shape)
+    sides = size_text(context, tile.shape)
     alignment = SWIZZLE_ALIGNMENT if tile.swizzle else CHUNK_BYTES
     several = f"{stages} of " if stages > 1 else ""
     context.stages.turned[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"

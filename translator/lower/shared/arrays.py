@@ -25,6 +25,11 @@ def side_text(context: Context, side: int) -> str:
     return context.large("TILE_SIDE", number, "a side of a tile in shared memory")
 
 
+def size_text(context: Context, shape: tuple[int, ...]) -> str:
+    """The product of the sides of a tile in shared memory."""
+    return " * ".join(side_text(context, side) for side in shape if padded(side) > 1) or "1"
+
+
 def place(context: Context, point: Point, shape: tuple[int, ...]) -> str:
     """The subscripts of an element in such an array."""
     subscripts = []

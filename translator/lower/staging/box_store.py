@@ -16,7 +16,7 @@ from ..accesses.vectors import width_name
 from ..context import Context, ctype
 from ..products.formats import line_elements
 from ..products.operand import element_place, place_line
-from ..shared.arrays import side_text
+from ..shared.arrays import side_text, size_text
 from ..shared.memory import STORES
 from ..text.element import run_at
 from ..text.point import Index, point_of
@@ -174,7 +174,7 @@ def _buffer(context: Context, statement: Effect, variable: Variable, tile: Share
     """The array that copies start from; one thread starts those of all stores that take turns, and waits for them."""
     name = context.shared.scratch_name(id(statement), "store", f"{word}_shared", lasting=parts > 1, area=STORES)
     dimensions = f"[{_buffers(context, tile)}]" if tile.stages > 1 else ""
-    size = " * ".join(side_text(context, side) for side in tile.shape)
+    size = size_text(context, tile.shape)
     comment = f"{word} on its way out, {tile.swizzle}-byte swizzle"
     context.shared.scratch(
         id(statement), "store",

@@ -108,7 +108,7 @@ class _Narrowing:
             return None
         number = self._number(expr)
         if number is not None:
-            return Literal(type_, number)
+            return replace(number, type=type_)
         match expr:
             case Use(variable=variable) if variable in self.chosen:
                 return self._use(variable)
@@ -127,13 +127,13 @@ class _Narrowing:
         found = tuple(narrow for narrow in map(self.narrow, args) if narrow is not None)
         return found if len(found) == len(args) else ()
 
-    def _number(self, expr: Expr) -> int | None:
+    def _number(self, expr: Expr) -> Literal | None:
         """The number that all elements of an expression are, as it stands or by name."""
         while isinstance(expr, Use) and expr.variable in self.definitions:
             expr = self.definitions[expr.variable]
         if isinstance(expr, Call) and expr.op in MOVES:
             return self._number(expr.args[0])
-        return int(expr.value) if isinstance(expr, Literal) else None
+        return expr if isinstance(expr, Literal) else None
 
     def _lower_half(self, expr: Expr) -> Expr:
         return Call(expr.type.with_element(int32), "cast", (self.of(expr),))
