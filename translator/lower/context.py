@@ -27,9 +27,10 @@ from .state import AccessOrder, MemoryFacts, Stages, WarpRole
 from .text.axis_names import MOST_BARE, AxisNames
 from .text.names import Names
 from .text.needs import Needs, Used
+from .text.operators import Text
 from .text.point import Index, Point, point_of, register_index
 from .text.scopes import Scopes
-from .text.spell import Arithmetic, Speller, Text, coordinate_speller
+from .text.spell import Arithmetic, Speller, coordinate_speller
 from .text.unit import Constant, Line, Loop, Node, Place
 
 FALLBACK_INDICES = ("p", "r", "c", "k", "m", "n")

@@ -151,11 +151,13 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
 
     // Starts the loads of iteration k into a stage; if there are no more, zeros.
     const auto load_tiles = [&](int k, int stage, bool more) {
+        // L24: k_left = K - k + pid_k * BLOCK_K    (for the copies)
+        const int k_left_ahead = K - k + pid_k * BLOCK_K;
         // L25: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (offs_k[None, :] < k_left), other=0.0)
         cp_async_16(&a[stage][swizzled<half, BLOCK_K, BLOCK_M>(a_row, a_col * A_VEC)],
                     a_ptr + static_cast<long long>(offs_m_a) * K + offs_k_a + k
                     - static_cast<long long>(pid_k) * BLOCK_K,
-                    more && offs_m_a < M && offs_k_a < K - k + pid_k * BLOCK_K ? 16 : 0);
+                    more && offs_m_a < M && offs_k_a < k_left_ahead ? 16 : 0);
         // L26: b = tl.load(b_ptrs, mask=(offs_k[:, None] < k_left) & (offs_n[None, :] < N), other=0.0)
         #pragma unroll
         for (int r = 0; r < B_ROWS; ++r) {
@@ -163,7 +165,7 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
             cp_async_16(&b[stage][b_place],
                         b_ptr + static_cast<long long>(offs_k_b[r]) * N + offs_n_a
                         + static_cast<long long>(k) * N - static_cast<long long>(pid_k) * BLOCK_K * N,
-                        more && offs_k_b[r] < K - k + pid_k * BLOCK_K && offs_n_a < N ? 16 : 0);
+                        more && offs_k_b[r] < k_left_ahead && offs_n_a < N ? 16 : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {

@@ -18,8 +18,8 @@ from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..shared.arrays import dimensions, place
 from ..text.element import indexed
+from ..text.operators import Text
 from ..text.point import Point
-from ..text.spell import Text
 from ..text.unit import Branch, Line, Node, Shared
 from .conditions import both, conjunction, copies_guard, uniform_test, valid_count
 from .elements import guarded

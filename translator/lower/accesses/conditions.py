@@ -8,8 +8,8 @@ from ...ir.walk import MOVES
 from ...schedule.accesses.access import Access, Bound
 from ...schedule.tiles.layout import Layout
 from ..context import Context
+from ..text.operators import Text
 from ..text.point import Point
-from ..text.spell import Text
 from ..text.unit import Branch, Comment, Node
 from .vectors import width_name
 

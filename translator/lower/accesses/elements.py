@@ -15,8 +15,8 @@ from ...schedule.accesses.predicated import is_predicated
 from ..context import Context, ctype
 from ..text.element import element_text, indexed
 from ..text.literals import literal_text
+from ..text.operators import Text
 from ..text.point import Point
-from ..text.spell import Text
 from ..text.unit import Branch, Line, Node, Spelled
 from .conditions import all_tests
 from .found_offsets import found_offsets

@@ -16,8 +16,8 @@ from ...language.dtypes import int32, int64
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.element import indexed
+from ..text.operators import ATOM, Text
 from ..text.point import Point
-from ..text.spell import ATOM, Text
 from ..text.unit import Line, Node, Spelled
 
 MANY = 12  # operations of an offset

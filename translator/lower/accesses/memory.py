@@ -16,9 +16,9 @@ from ..context import Context, ctype
 from ..staging.own_places import place_of_scalar, place_read
 from ..text.element import element_text, indexed, run_at
 from ..text.literals import literal_text
+from ..text.operators import Text
 from ..text.point import Point
 from ..text.rounding import materialised
-from ..text.spell import Text
 from ..text.unit import Line, Node, Spelled
 from .conditions import both, copies_guard, scalar_test, uniform_test, valid_count, why_one_test
 from .elements import fallback_text, guarded, loaded_element, memory_value, pointee, store_element, store_if

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from ...ir.nodes import Statement, Variable
 from ..context import Context
+from ..text.operators import Text
 from ..text.point import Index, Point, point_of
-from ..text.spell import Text
 from ..text.unit import Line, Loop, Node
 
 ONE_LINE = 80  # columns of a function that stands in one line

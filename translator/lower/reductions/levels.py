@@ -17,8 +17,8 @@ from ..accesses.conditions import copies_guard
 from ..context import Context
 from ..shared.arrays import dimensions, number_of, place
 from ..text.element import indexed
+from ..text.operators import Text
 from ..text.point import Point
-from ..text.spell import Text
 from ..text.unit import Branch, Constant, Line, Loop, Node, Shared
 from .reduction import Reduction
 

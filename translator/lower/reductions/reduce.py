@@ -13,8 +13,8 @@ from ...schedule.tiles.layout import REGISTER, Layout, drop_axis
 from ..context import Context
 from ..shared.convert import Move, moved
 from ..text.element import indexed
+from ..text.operators import Text
 from ..text.point import Point
-from ..text.spell import Text
 from ..text.unit import Line, Loop, Node
 from .combine_struct import combination_of
 from .levels import combine_line, over_lanes, over_warps

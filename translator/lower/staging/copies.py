@@ -16,8 +16,8 @@ from ..context import Context
 from ..products.operand import element_place, place_line, shared_array
 from ..text.element import element_text, indexed
 from ..text.literals import literal_text
+from ..text.operators import Text
 from ..text.point import Point
-from ..text.spell import Text
 from ..text.unit import Branch, Line, Node, Spelled
 
 

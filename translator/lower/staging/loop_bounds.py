@@ -11,7 +11,8 @@ from ...frozen import frozen
 from ...ir.nodes import For, Literal, Statement, Variable
 from ...ir.walk import assigned_variables, nested, used_variables
 from ..context import Context, ctype
-from ..text.spell import Text, assigned
+from ..text.operators import Text
+from ..text.spell import assigned
 from ..text.unit import Line, Node
 
 

@@ -38,6 +38,7 @@ from .copies import tile_comment
 from .loop_bounds import compared, steps_on
 from .own_places import place_in_tile, place_of_own, place_of_scalar, places_of_all, slot_filled
 from .read_ahead import read_ahead, read_values, running_totals
+from .scalars_ahead import scalars_ahead
 
 AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
@@ -196,10 +197,11 @@ def copies_ahead(
     reading = read_ahead(context, statement, ring, loads, bounds)
     values = read_values(context, statement, ring, loads, bounds)
     prepare, names = conversions_before(context, loads)
-    for load in loads:
-        declare_own(context, load, ring, stages)
-        with context.conversions(names):
+    with scalars_ahead(context, statement, loads) as scalars, context.conversions(names):
+        for load in loads:
+            declare_own(context, load, ring, stages)
             copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
+    copies = [*scalars, *copies]
     copies += [*running_totals(context, statement, ring, body), *reading.behind_copies(name)]
     kind = ctype(statement.variable.type)
     word = stage_word(context, ring)

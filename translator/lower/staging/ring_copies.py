@@ -27,6 +27,7 @@ from .read_ahead import read_ahead, read_values, running_totals
 from .ring_barriers import stages_name
 from .rings import only_sums, products_complete, products_in
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
+from .scalars_ahead import scalars_ahead
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 
@@ -177,26 +178,28 @@ def _filling(
     name = context.names.variable(statement.variable)
     more = context.names.shared_index("more")
     turn = context.names.shared_index("turn") if names.used else name
-    for load, array in zip(loads, arrays, strict=False):
-        loading += tag(load.origin, "", bool(loading))
-        if is_row_load(load):
-            first, definition = indexed(context, load, statement)
-            before += definition
-            loading.append(copy_rows(context, load, f"{first}({name})", turn))
-            aligning.append(align_rows(context, load, f"{first}({name})", turn))
-        elif is_asynchronous(context, load):
-            direct = True
-            loading += copy_tile(context, load, f"{array}[{names.stage}]", more if late else "")
-        else:
-            variable = ahead_registers(context, load)
-            layout = context.schedule.layouts[load.target]
-            text = context.declaration(variable, layout, context.names.variable(variable))
-            before.append(Line(f"{text};", f"{array} on its way: no asynchronous copy can take it"))
-            loading += fetch_tile(context, load)
-            putting += put_tile(context, load, f"{array}[{names.stage}]")
-    for load in own:
-        loading += [*tag(load.origin, AHEAD, bool(loading), again=True), *own_copies(context, load)]
-    loading += behind
+    followed = [] if any(map(is_row_load, loads)) else [*loads, *own]  # rows are found by functions of their own
+    with scalars_ahead(context, statement, followed) as scalars:
+        for load, array in zip(loads, arrays, strict=False):
+            loading += tag(load.origin, "", bool(loading))
+            if is_row_load(load):
+                first, definition = indexed(context, load, statement)
+                before += definition
+                loading.append(copy_rows(context, load, f"{first}({name})", turn))
+                aligning.append(align_rows(context, load, f"{first}({name})", turn))
+            elif is_asynchronous(context, load):
+                direct = True
+                loading += copy_tile(context, load, f"{array}[{names.stage}]", more if late else "")
+            else:
+                variable = ahead_registers(context, load)
+                layout = context.schedule.layouts[load.target]
+                text = context.declaration(variable, layout, context.names.variable(variable))
+                before.append(Line(f"{text};", f"{array} on its way: no asynchronous copy can take it"))
+                loading += fetch_tile(context, load)
+                putting += put_tile(context, load, f"{array}[{names.stage}]")
+        for load in own:
+            loading += [*tag(load.origin, AHEAD, bool(loading), again=True), *own_copies(context, load)]
+    loading = [*scalars, *loading, *behind]
     direct = direct or bool(own)
     for helper in ("cp_async_commit", "cp_async_wait") if direct or aligning else ():
         context.use_helper(helper)

@@ -9,8 +9,8 @@ from ...ir.nodes import Call, Expr, Use, Variable
 from ...ir.walk import MOVES
 from ...language.dtypes import DType
 from ..context import Context
+from .operators import ATOM, UNARY, Text, outside_parentheses
 from .point import Point
-from .spell import ATOM, UNARY, Text, outside_parentheses
 
 OTHER_THAN_SUMS = re.compile(r" (?![-+*] )[^\w ]+ ")
 

@@ -17,9 +17,9 @@ from ...schedule.tiles.layout import Layout
 from ..context import Context
 from .element import indexed
 from .fields import find_fields
+from .operators import Text
 from .pair_types import PAIR_TYPES, rounds_floats
 from .point import Index, Point, point_of
-from .spell import Text
 from .unit import Line, Loop, Node
 
 OPERATORS = {"add": ("+", 12), "sub": ("-", 12), "mul": ("*", 13)}

@@ -7,7 +7,8 @@ The spelling of every operation comes from the op table; this file only places o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import replace
 
 from ...analysis.ranges import fits, never_overflows
@@ -20,52 +21,17 @@ from ...ops.casts import TOWARD_ZERO, cuda_cast
 from ...ops.registry import OPS
 from .literals import literal_text, plain_text
 from .needs import Used
+from .operators import ATOM, INFIX, UNARY, Text, loosest, outside_parentheses, placed
 from .point import Point, coordinate
 
-ATOM = 16
-UNARY = 15
-PRECEDENCE = (
-    dict.fromkeys(("*", "/", "%"), 13)
-    | dict.fromkeys(("+", "-"), 12)
-    | dict.fromkeys(("<<", ">>"), 11)
-    | dict.fromkeys(("<", "<=", ">", ">="), 10)
-    | dict.fromkeys(("==", "!="), 9)
-    | {"&": 8, "^": 7, "|": 6, "&&": 5, "||": 4, "?": 3}
-)
-MIXED = frozenset(("&", "^", "|", "<<", ">>", "&&", "||"))  # operators whose mixtures compilers warn about
-INFIX = re.compile(r"^(\{\w+\}) (\S+) (\{\w+\}|[\w.]+)$")
-PREFIX = re.compile(r"^([-!~])(\{\w+\})$")
-TERNARY = re.compile(r"^(\{\w+\}) \? (\{\w+\}) : (\{\w+\})$")
 WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)")
-OPPOSITES = {"+": "-", "-": "+"}
-NEGATIVE = re.compile(r"-(\d[\w.]*|[A-Za-z_]\w*)")  # a number or a name
 WIDENING = frozenset(("add", "sub", "mul", "lt", "le", "gt", "ge", "eq", "ne"))  # C widens the narrower operand
-INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
 FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqrt", "erf", "sigmoid")
 LONG = frozenset((*FUNCTIONS, "div", "fdiv", "div_rn"))  # on floats, several instructions each
 WRAPS = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}
 WRAPPED = {"add": "wrap_add", "sub": "wrap_sub", "neg": "wrap_sub", "mul": "wrap_mul"}
 COMMON = frozenset(("lt", "le", "gt", "ge", "floordiv", "mod", "shr", "and"))  # neighbours may share the result
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
-
-
-@frozen
-class Text:
-    """Spelled text, how tightly its outermost operator binds, and the integer that it is where that is known."""
-
-    text: str
-    precedence: int = ATOM
-    operator: str = ""
-    number: int | None = None
-
-    def within(self, precedence: int, operator: str = "") -> str:
-        """The text as an operand of an operator of this precedence."""
-        both = bool(self.operator) and bool(operator) and self.operator != operator
-        mixed = both and (operator in MIXED or self.operator in MIXED)
-        comparison = self.precedence in (9, 10) and operator in ("&&", "||")
-        if self.precedence < precedence or (mixed and not comparison):
-            return f"({self.text})"
-        return self.text
 
 
 VariableText = Callable[[Variable, Point | None, bool], Text]
@@ -120,6 +86,16 @@ class Speller:
         self._function_name = function_name
         self._variable_text = variable_text
         self._coordinate_of = coordinate_of
+        self._called: Mapping[Expr, Variable] = {}
+        self._calls: set[Variable] = set()
+
+    @contextmanager
+    def calling(self, names: Mapping[Expr, Variable]) -> Iterator[Set[Variable]]:
+        """Has expressions called by variables; yields those of them that were."""
+        outer = self._called, self._calls
+        self._called, self._calls = names, set()
+        yield self._calls
+        self._called, self._calls = outer
 
     def text(self, expr: Expr, point: Point | None = None, wide: bool = False) -> str:
         """The text of an expression as a whole statement's right side, or as an argument."""
@@ -136,6 +112,9 @@ class Speller:
                 self.used.functions.setdefault(id(expr.function), expr)
                 args = ", ".join(self.text(arg, self._down(expr, arg, point)) for arg in expr.args)
                 return Text(f"{self._function_name(expr.function)}({args})")
+            case Call() if (called := self._called.get(expr)) is not None:
+                self._calls.add(called)
+                return self._variable_text(called, None, wide)
             case Call():
                 return self._call(expr, point, wide)
         raise CompilationError(f"cannot write {type(expr).__name__}", expr.span)
@@ -190,9 +169,9 @@ class Speller:
         if isinstance(element, PointerType):
             return Text("nullptr")
         if literal.symbol is not None and _is_integer(element):
-            loosest = _loosest(literal.symbol) if re.fullmatch(r"[\w +*/%()-]+", literal.symbol) else 12
-            loosest = min(loosest, UNARY) if literal.symbol.startswith("-") else loosest
-            inner = Text(literal.symbol, loosest, {12: "+", 13: "*"}.get(loosest, ""), int(literal.value))
+            binding = loosest(literal.symbol) if re.fullmatch(r"[\w +*/%()-]+", literal.symbol) else 12
+            binding = min(binding, UNARY) if literal.symbol.startswith("-") else binding
+            inner = Text(literal.symbol, binding, {12: "+", 13: "*"}.get(binding, ""), int(literal.value))
             if element.short == "i32":
                 return inner
             return Text(f"static_cast<{element.cuda}>({literal.symbol})", number=int(literal.value))
@@ -244,7 +223,7 @@ class Speller:
             return Text(str(start), UNARY if start < 0 else ATOM, number=start)
         if start:
             text = f"{text} + {start}" if start > 0 else f"{text} - {-start}"
-        return Text(text, _loosest(text), "+" if _loosest(text) == 12 else "*")
+        return Text(text, loosest(text), "+" if loosest(text) == 12 else "*")
 
     def _cast(self, call: Call, below: Point | None, wide: bool) -> Text:
         source, wanted = call.args[0].type.element, call.type.element
@@ -262,7 +241,7 @@ class Speller:
         if spelling.startswith(TOWARD_ZERO):
             self.used.helpers.setdefault(TOWARD_ZERO)
         operand = self.spell(call.args[0], below)
-        return replace(_place(spelling, {"x": operand}), number=operand.number if _is_integer(wanted) else None)
+        return replace(placed(spelling, {"x": operand}), number=operand.number if _is_integer(wanted) else None)
 
     def as_int(self, expr: Expr, point: Point | None) -> Text | None:
         """An integer narrower than int as C has it, in int, where that is the same number; None for anything else."""
@@ -303,7 +282,7 @@ class Speller:
             if not first.startswith("static_cast<long long>") and not operands[1].text.startswith("static_cast<long"):
                 operands[0] = Text(f"static_cast<long long>({first})")
         if call.op in WIDENING and _is_widened(call.args[1]) and (narrow := WIDENED.fullmatch(operands[1].text)):
-            operands[1] = Text(narrow[1], _loosest(narrow[1]))  # C widens it, as the other operand has 64 bits
+            operands[1] = Text(narrow[1], loosest(narrow[1]))  # C widens it, as the other operand has 64 bits
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
             operands[1] = Text(operands[1].text, 13, "+")
@@ -311,7 +290,7 @@ class Speller:
             self.used.helpers.setdefault("choose")
             type_ = f"<{element.cuda}>" if element.is_int() else ""  # C computes in int what is narrower
             return Text(f"choose{type_}({', '.join(operand.text for operand in operands)})")
-        text = _place(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
+        text = placed(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
         result = call.type.element
         if narrowed and call.op in NARROW and isinstance(result, DType) and _is_narrow(result):
             return Text(f"static_cast<{result.cuda}>({text.text})")
@@ -455,38 +434,6 @@ def _int32() -> DType:
 
 def _has_product(expr: Expr) -> bool:
     return isinstance(expr, Call) and (expr.op == "mul" or any(_has_product(arg) for arg in expr.args))
-
-
-def _loosest(text: str) -> int:
-    """Precedence of the loosest operator outside parentheses of an index text."""
-    operators = re.findall(r"(?<= )[-+*/%](?= )", outside_parentheses(text))
-    return min((PRECEDENCE[operator] for operator in operators), default=ATOM)
-
-
-def outside_parentheses(text: str) -> str:
-    """The text without what stands in parentheses and brackets."""
-    while (shorter := INNERMOST.sub("", text)) != text:
-        text = shorter
-    return text
-
-
-def _place(spelling: str, operands: dict[str, Text]) -> Text:
-    """Puts operands into a spelling of the op table, parenthesised where its outermost operator requires it."""
-    if match := INFIX.match(spelling):
-        left, operator, right = match.groups()
-        precedence = PRECEDENCE[operator]
-        first = operands[left[1:-1]].within(precedence, operator)
-        second = operands[right[1:-1]].within(precedence + 1, operator) if right.startswith("{") else right
-        if operator in OPPOSITES and NEGATIVE.fullmatch(second):  # x + -3 is x - 3
-            operator, second = OPPOSITES[operator], second[1:]
-        return Text(f"{first} {operator} {second}", precedence, operator)
-    if match := PREFIX.match(spelling):
-        operator, operand = match.groups()
-        return Text(f"{operator}{operands[operand[1:-1]].within(ATOM)}", UNARY, operator)
-    if match := TERNARY.match(spelling):
-        condition, yes, no = (operands[name[1:-1]] for name in match.groups())
-        return Text(f"{condition.within(4)} ? {yes.within(4)} : {no.within(3)}", 3, "?")
-    return Text(re.sub(r"\{(\w+)\}", lambda found: operands[found[1]].text, spelling), ATOM)
 
 
 def coordinate_speller(axis_names: object) -> Callable[[Point], str]:
