@@ -41,3 +41,8 @@ def test_the_longest_run_is_innermost() -> None:
     registers_only = Layout(((-1,) * 6, (-1, 0, 1, 2, 3, 4)), 5)
     assert registers_only.array_axes() == (0, 1) and registers_only.vector(0) == 1 and registers_only.vector(1) == 2
     assert Layout(((), (0, 1, 2, 3, 4)), 5).array_axes() == ()
+
+
+def test_columns_are_counted_in_threads_along_the_rows() -> None:
+    text = doubled_columns.translate("*fp32:16, *fp32:16, 32, 64").source
+    assert "const int col = tid / ROW_THREADS, row = tid % ROW_THREADS;" in text

@@ -125,6 +125,11 @@ class AxisNames:
             for axis, bits in reversed(list(enumerate(layout.axes))):
                 if bits and bits not in self._axes:
                     self._add(bits, shape[axis], min(layout.rank, 3), min(axis, 2), name, layout.thread_bits)
+        places = {named.place: named for named in self._axes.values() if named.threads}
+        self.places = [
+            replace(place, value=self._place_text(places[place.name])) if place.name in places else place
+            for place in self.places
+        ]  # now that all counts of threads have names
 
     def in_function(self) -> AxisNames:
         """The same for a function of its own, where no variable has the thread's number."""
@@ -222,14 +227,16 @@ class AxisNames:
         threads = self._fresh(f"{word.upper()}_THREADS", prefix, named.tile)
         place = self._fresh(word, prefix, named.tile)
         self.constants.append(Constant(threads, str(1 << len(span)), f"threads along the {noun}s of {tile}"))
-        text = self.tid
-        if span.start:
-            text += f" / {self.threads_below(span.start)}"
-        if span.stop < thread_bits:
-            text += f" % {threads}"
         comment = f"this thread's place along the {noun}s of {tile}"
-        self.places.append(Place(place, text, comment, f"this thread's place in {tile}"))
+        self.places.append(Place(place, "", comment, f"this thread's place in {tile}"))
         return threads, place
+
+    def _place_text(self, named: NamedAxis) -> str:
+        """Which of the threads along an axis this one is."""
+        span, text = named.thread_range or range(0), self.tid
+        if span.start:
+            text += f" / {self.threads_below(span.start, named.tile)}"
+        return text if self.num_threads == 1 << span.stop else f"{text} % {named.threads}"
 
     def thread_text(self, bits: tuple[int, ...], noun: str = "") -> str:
         """What the thread bits of a scattered axis of some coordinates add up to, highest first; "0" without any."""
@@ -267,9 +274,10 @@ class AxisNames:
             self.places.insert(len(self._words) - 1, place)
         return self._words[word]
 
-    def threads_below(self, bits: int) -> str:
-        """How many threads so many low bits of a thread's number count, by name where axes are shared out so."""
-        spans = [(named.thread_range, named.threads) for named in self._axes.values() if named.threads]
+    def threads_below(self, bits: int, tile: str = "") -> str:
+        """How many threads so many low bits of a thread's number count, by name where axes, first of a `tile`, are shared so."""
+        shared = sorted((named for named in self._axes.values() if named.threads), key=lambda named: named.tile != tile)
+        spans = [(named.thread_range, named.threads) for named in shared]
         for span, threads in spans:
             if span == range(bits):
                 return threads
