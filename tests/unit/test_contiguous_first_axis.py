@@ -43,6 +43,12 @@ def test_the_longest_run_is_innermost() -> None:
     assert Layout(((), (0, 1, 2, 3, 4)), 5).array_axes() == ()
 
 
+@triton.jit
+def tripled_columns(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr):
+    places = tl.arange(0, M)[:, None] + tl.arange(0, N)[None, :] * M
+    tl.store(y_ptr + places, tl.load(x_ptr + places) * 3)
+
+
 def test_columns_are_counted_in_threads_along_the_rows() -> None:
-    text = doubled_columns.translate("*fp32:16, *fp32:16, 32, 64").source
+    text = tripled_columns.translate("*fp32:16, *fp32:16, 32, 64").source
     assert "const int col = tid / ROW_THREADS, row = tid % ROW_THREADS;" in text
