@@ -168,3 +168,8 @@ def heads(x_ptr, out_ptr, H: tl.constexpr, K: tl.constexpr):
 def test_numbers_keep_their_names() -> None:
     text = heads.translate("*fp32:16, *fp32:16, 8, 128").source
     assert "const int places = static_cast<int>(head) * K + tid;" in text
+
+
+def test_divisors_need_no_cast_to_64_bits() -> None:
+    text = heads.translate("*fp32:16, *fp32:16, 8, 128").source
+    assert "const long long head = static_cast<long long>(blockIdx.x) % H;" in text

@@ -25,7 +25,9 @@ from .operators import ATOM, INFIX, UNARY, Text, loosest, outside_parentheses, p
 from .point import Point, coordinate
 
 WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)")
-WIDENING = frozenset(("add", "sub", "mul", "lt", "le", "gt", "ge", "eq", "ne"))  # C widens the narrower operand
+WIDENING = frozenset(
+    ("add", "sub", "mul", "floordiv", "mod", "lt", "le", "gt", "ge", "eq", "ne")
+)  # C widens the narrower operand
 FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqrt", "erf", "sigmoid")
 LONG = frozenset((*FUNCTIONS, "div", "fdiv", "div_rn"))  # on floats, several instructions each
 WRAPS = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}
