@@ -52,7 +52,7 @@ def kernel(
         num_threads=num_threads,
         shared_bytes=shared_bytes,
         parameters=tuple(LaunchParameter(name, element, (i,)) for i, (name, element) in enumerate(parameters.items())),
-        lines=tuple((line, line) for line in range(start, source.count("\n"))),
+        lines=tuple((line, "", line) for line in range(start, source.count("\n"))),
         file="probe.cu",
         tensor_maps=tuple(tensor_maps),
     )
