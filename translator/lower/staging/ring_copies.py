@@ -191,10 +191,7 @@ def _filling(
                 direct = True
                 loading += copy_tile(context, load, f"{array}[{names.stage}]", more if late else "")
             else:
-                variable = ahead_registers(context, load)
-                layout = context.schedule.layouts[load.target]
-                text = context.declaration(variable, layout, context.names.variable(variable))
-                before.append(Line(f"{text};", f"{array} on its way: no asynchronous copy can take it"))
+                before.append(_registers(context, load, array))
                 loading += fetch_tile(context, load)
                 putting += put_tile(context, load, f"{array}[{names.stage}]")
         for load in own:
@@ -221,6 +218,13 @@ def _filling(
         what = f"Shifts the rows of iteration {name} into their tiles."
         functions += _function(what, names.align_tiles, parameters, aligning)
     return _Filling(tuple(functions), direct, bool(putting), bool(aligning), late)
+
+
+def _registers(context: Context, load: Assign, array: str) -> Line:
+    """The registers in which a tile waits for its place."""
+    variable = ahead_registers(context, load)
+    text = context.declaration(variable, context.schedule.layouts[load.target], context.names.variable(variable))
+    return Line(f"{text};", f"{array} on its way: no asynchronous copy can take it")
 
 
 def _function(what: str, name: str, parameters: list[str], body: list[Node]) -> tuple[Node, Node]:
