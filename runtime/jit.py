@@ -15,12 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
-from tilewright.diagnostics import (
-    HostCallError,
-    LaunchError,
-    MissingArgumentError,
-    TilewrightError,
-)
+from tilewright.diagnostics import HostCallError, LaunchError, MissingArgumentError, TilewrightError
 from tilewright.host import constexpr_function
 from tilewright.kernel_function import KernelFunction
 from tilewright.runtime.arguments.arrays import HOST

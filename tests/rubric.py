@@ -172,14 +172,27 @@ def indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
+def casts_twice(line: str) -> bool:
+    """Whether what a cast gives is all that another one to the same type takes."""
+    for twice in re.finditer(r"static_cast<([\w ]+)>\(static_cast<\1>\(", line):
+        depth = 1
+        for place, character in enumerate(line[twice.end() :], twice.end()):
+            depth += (character == "(") - (character == ")")
+            if depth == 0:
+                if line[place + 1 : place + 2] in (")", ""):  # what follows may stand in the next line
+                    return True
+                break
+        else:
+            return True
+    return False
+
+
 def nothing_is_said_twice_or_in_vain(file: Generated) -> Iterator[str]:
     for number, line in enumerate(file.lines, 1):
         loop = re.search(r"for \(int (\w+) = (\d+); \1 < (\d+); \+\+\1\)", code(line))
         if loop and int(loop[3]) - int(loop[2]) <= 1 and not quoted_at(file, number).startswith("for "):
             yield f"{number}: a loop of one iteration"
-        if re.search(
-            r"[^=]\+ 0\b(?!\.)|\* 1\b(?!\.)|/ 1\b|% 1\b|static_cast<([\w ]+)>\(static_cast<\1>\([^()]*\)\)", code(line)
-        ):
+        if re.search(r"[^=]\+ 0\b(?!\.)|\* 1\b(?!\.)|/ 1\b|% 1\b", code(line)) or casts_twice(code(line)):
             yield f"{number}: {line.strip()}"
         if re.search(r"\*\(\w+ \+ \w+\)", code(line)):
             yield f"{number}: a subscript would do: {line.strip()}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from golden_cases import GOLDEN_CASES, GoldenCase
-from rubric import POINTS, Generated, code, the_size_is_in_proportion
+from rubric import POINTS, Generated, casts_twice, code, the_size_is_in_proportion
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,3 +62,9 @@ def cases_and_points() -> Iterator[Any]:
 @pytest.mark.parametrize(("case", "point"), list(cases_and_points()))
 def test_rubric(case: GoldenCase, point: Callable[[Generated], Iterator[str]]) -> None:
     assert list(point(golden(case))) == []
+
+
+def test_a_cast_is_said_twice_only_where_it_takes_nothing_else() -> None:
+    once = "static_cast<float>"
+    assert casts_twice(f"x = {once}({once}(f(a[r](1))));") and casts_twice(f"{once}({once}(a + f(")
+    assert not casts_twice(f"{once}({once}(x[0]) == y)") and not casts_twice(f"static_cast<int>({once}(x))")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -18,6 +19,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.diagnostics import KernelFaultError
 from tilewright.runtime.cpu import check, run
+from tilewright.runtime.cpu.build import compiler
 from tilewright.runtime.cpu.check import SANITIZER_OPTIONS, Buffer
 
 
@@ -96,15 +98,21 @@ def test_check_mode_runs_from_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
         sums[(3,)](x, out, 100, BLOCK=128)
 
 
+def major_version(program: str) -> int:
+    """Of a C++ compiler."""
+    return int(
+        subprocess.run([program, "-dumpversion"], capture_output=True, text=True, check=True).stdout.partition(".")[0]
+    )
+
+
 def test_what_the_sanitizer_does_to_itself_is_no_access_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames that AddressSanitizer keeps elsewhere (GCC 13 does) end with their fiber, and before GCC 16 the check does, too."""
     artifact = sums.translate("*fp32:16, *fp32:16, i32, 256")
     with monkeypatch.context() as patch:
         patch.setitem(SANITIZER_OPTIONS, "ASAN_OPTIONS", "detect_leaks=0 detect_stack_use_after_return=1")
-        try:
+        ends = pytest.raises(KernelFaultError, match="the check ended with status")
+        with ends if major_version(compiler()) < 16 else contextlib.nullcontext():
             launch(artifact, 200)
-        except KernelFaultError as fault:
-            assert "the check ended with status" in str(fault)
     monkeypatch.setenv("ASAN_OPTIONS", "detect_stack_use_after_return=1")
     launch(artifact, 200)
 

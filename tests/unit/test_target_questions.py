@@ -87,7 +87,10 @@ def test_compile_time_values_in_texts(run_everywhere: Any) -> None:
 
 
 def test_no_division_by_zero_at_compile_time() -> None:
-    with pytest.raises(triton.CompilationError, match="cannot compute this at compile time: .*division"):
+    with pytest.raises(
+        triton.CompilationError,
+        match="cannot compute this at compile time: (integer division or modulo|division) by zero",
+    ):
         told_by_text.translate("*i32, 8, 0")
 
 

@@ -51,9 +51,8 @@ def _best_cut(text: str, indent: int, opened: int = 0) -> tuple[int, int] | None
     `opened` counts the brackets that lines above have left open.
     """
     equals, found = text.find(" = "), _loosest(text, indent, opened)
-    below = (
-        (equals + 2, indent + 4) if 0 < equals < WIDTH - 2 and "(" not in text[:equals] else None
-    )  # of an assignment
+    assigned = 0 < equals < WIDTH - 2 and "(" not in text[:equals]
+    below = (equals + 2, indent + 4) if assigned else None  # the value under its name
     fits = indent + 4 + len(text) - equals - 3 <= WIDTH
     if below and fits and (found is None or found[0][0] > 0):
         return below

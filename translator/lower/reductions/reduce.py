@@ -68,7 +68,7 @@ def _reduce_and_move(context: Context, statement: Assign, plan: Reduction, layou
     own = context.beside(id(statement), target, "reduced")
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))
-    single = all(count == 1 for count in plan.kept.register_shape())
+    single = not plan.kept.array_axes()
     declare = () if single else (Line(f"{context.declaration(own, plan.kept)};"),)
     return (
         *declare,

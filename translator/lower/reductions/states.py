@@ -110,7 +110,7 @@ def _unpack(
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))
     declaration = context.declaration(own, plan.kept)
-    if plan.kept.register_shape() == (1,) * plan.kept.rank:
+    if not plan.kept.array_axes():
         unpacked: tuple[Node, ...] = (found_line(f"const {declaration} = {found(state)};"),)
     else:
         unpacked = (Line(f"{declaration};"), *context.each_register(plan.kept, one))

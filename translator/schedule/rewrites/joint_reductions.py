@@ -68,18 +68,18 @@ def _noted(
 ) -> Iterator[Statement]:
     """The block without the reductions that are done elsewhere; their lines say where."""
     elsewhere = {
-        other.origin: group[0].origin.span.line
+        other.origin: group[0].origin.place(group[0].origin.span.line)
         for group in groups.values()
         for other in group[1:]
         if other.origin != group[0].origin
     }
     left = Counter(s.origin for k, s in enumerate(before) if k not in joined)
     for here, statement in enumerate(kept):
-        line = elsewhere.get(statement.origin)
-        origin = statement.origin if line is None else statement.origin.noted(f"reduced at L{line}")
+        place = elsewhere.get(statement.origin)
+        origin = statement.origin if place is None else statement.origin.noted(f"reduced at {place}")
         if here not in joined:
-            yield statement if line is None else replace(statement, origin=origin)
-        elif line is not None and not left[statement.origin]:
+            yield statement if place is None else replace(statement, origin=origin)
+        elif place is not None and not left[statement.origin]:
             yield Note(origin)
 
 
