@@ -170,6 +170,22 @@ def test_a_constant_that_only_a_comment_mentions_is_left_out() -> None:
 
 
 @triton.jit
+def words_of_ptx_kernel(x_ptr, out_ptr, tf32: tl.constexpr, row: tl.constexpr, S: tl.constexpr):
+    # What the kernel does not read: two words of its instructions' PTX.
+    rows, columns = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
+    x = tl.load(x_ptr + rows * S + columns)
+    tl.store(out_ptr + rows * S + columns, tl.dot(x, x, input_precision="tf32"))
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_a_constant_that_is_only_a_word_of_ptx_is_left_out() -> None:
+    artifact = words_of_ptx_kernel.translate("*fp32:16, *fp32:16, 3, 5, 32", arch="sm_80")
+    assert ".row.col.f32.tf32" in artifact.source
+    assert "constexpr int tf32 =" not in artifact.source and "constexpr int row =" not in artifact.source
+    assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+@triton.jit
 def short_names_kernel(x_ptr, w_ptr, out_ptr, N, stride, S: tl.constexpr, C: tl.constexpr):
     # r and c are what loops over registers are called where the user has no such names.
     rows, columns = tl.arange(0, S), tl.arange(0, S)

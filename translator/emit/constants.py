@@ -12,6 +12,7 @@ from .wrap import WIDTH, wrap_code, wrap_comment
 COMMENT_COLUMN = 64
 # Not ASCII are constexpr names, until `ascii_code`; of the marks that Python takes in them, \w has none.
 WORD = re.compile(r"(?<![.\w])(?:[A-Za-z_]|[^\x00-\x7f])(?:\w|[^\x00-\x7f])*")
+UNREAD = re.compile(r'"(?:\\.|[^"\\\n])*"|//.*')  # strings, as of PTX, and comments: names in them read nothing
 OF_FUNCTION = re.compile(r"__forceinline__ [\w:<>,* ]+\(([^()]*)\)")
 
 
@@ -51,7 +52,7 @@ def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
 def values_in_code(chosen: list[tuple[str, dict[str, Any]]], helpers: list[str]) -> Iterator[str]:
     """The names in what templates of helpers were given, without comments, a function's own parameters and a template's."""
     for (_, values), helper in zip(chosen, helpers, strict=True):
-        code = re.sub(r"//.*", "", helper)
+        code = UNREAD.sub(" ", helper)
         own = {name for given in OF_FUNCTION.findall(code) for name in re.findall(r"(\w+)(?:,|$)", given)}
         own.update(_parameters(code))
         texts = (text for text in map(str, values.values()) if text in code or text not in helper)
@@ -67,7 +68,7 @@ def constant_lines(constant: Constant) -> list[str]:
 
 def words_of(text: str) -> list[str]:
     """The names in a line of code, without members (`blockIdx.x`) and suffixes of numbers (`1.0f`)."""
-    return WORD.findall(re.sub(r"//.*", "", text))
+    return WORD.findall(UNREAD.sub(" ", text))
 
 
 def _parameters(helper: str) -> list[str]:
