@@ -63,6 +63,14 @@ def smallest_of_rows(x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def shares_of_rows(x_ptr, out_ptr, rows, cols, BLOCK: tl.constexpr, STAGES: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=STAGES):
+        x = tl.exp(tl.load(x_ptr + row * cols + offsets, mask=offsets < cols, other=0.0).to(tl.float32))
+        tl.store(out_ptr + row * cols + offsets, x / tl.sum(x), mask=offsets < cols)
+
+
+@triton.jit
 def in_place(x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     for row in tl.range(0, rows, num_stages=3):
@@ -198,6 +206,27 @@ def test_what_many_blocks_hide_needs_no_stages() -> None:
     small = planned(row_sums, f"{softmax}, 1024, None", num_warps=4).schedule.rings.rings
     large = planned(row_sums, f"{softmax}, 16384, None", num_warps=8).schedule.rings.rings
     assert not small and [ring.kind for ring in large] == ["own"]
+
+
+@pytest.mark.parametrize(
+    ("block", "num_warps", "stages", "kind", "cols", "blocks"),
+    [
+        (16384, 16, None, "fp32", "i32:16", 2),  # 32 registers of x, and half of the shared memory
+        (16384, 8, None, "fp32", "i32:16", None),  # 128 registers for 64 of x: enough that nobody asks
+        (16384, 16, 4, "fp32", "i32:16", None),  # three stages that the loop asks for, more than half of that memory
+        (24576, 16, None, "fp32", "i32:16", None),  # 48 registers of x leave no room for a second block
+        (16384, 16, None, "fp32", "i32", None),  # 32 copies, of one element and with one address each
+        (16384, 16, None, "bf16", "i32:16", None),  # widened for the sum and again for the quotient, or kept
+    ],
+)
+def test_registers_leave_room_for_the_blocks_that_stages_leave_it_for(
+    block: int, num_warps: int, stages: int | None, kind: str, cols: str, blocks: int | None
+) -> None:
+    signature = f"*{kind}:16, *{kind}:16, i32, {cols}, {block}, {stages}"
+    found = planned(shares_of_rows, signature, num_warps=num_warps)
+    assert [ring.kind for ring in found.schedule.rings.rings] == ["own"]
+    assert found.schedule.blocks_per_multiprocessor == blocks
+    assert ("NUM_THREADS, MIN_BLOCKS)" in found.artifact.source) == bool(blocks)
 
 
 DEQUANTISED = [

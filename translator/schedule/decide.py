@@ -26,6 +26,7 @@ from .products.second_block import wants_second_block
 from .products.stagger import stagger_rings
 from .staging.block_copies import choose_block_copies
 from .staging.box_stores import cut_stores
+from .staging.own_stages import blocks_beside_stages
 from .staging.ring_plan import Rings
 from .staging.rings import with_stages
 from .staging.warp_copies import choose_warp_copies
@@ -74,6 +75,8 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     planned = blocks if rings.has_producer or blocks > 1 else None
     loading = _blocks_for_tiles(kernel, facts, kept, problem, conversions.keys(), peak, num_threads, bool(dots.plans))
+    beside_stages = min(beside, target.max_dynamic_shared_bytes // (target.max_dynamic_shared_bytes - room))
+    hiding = blocks_beside_stages(kernel, kept.facts, kept.layouts, rings, num_threads, beside_stages)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {key: copy.layout for key, copy in warp_copies.items()}
@@ -92,7 +95,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
         rings=rings,
         warp_copies=warp_copies,
         block_copies=block_copies,
-        blocks_per_multiprocessor=made_room_for or planned or loading,
+        blocks_per_multiprocessor=made_room_for or planned or loading or hiding,
         wants_second_block=blocks == 1 and wants_second_block(kernel, rings, dots, peak, options.num_warps),
         spare_registers=spare,
         options=options,

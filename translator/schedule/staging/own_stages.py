@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ...analysis.facts import Facts
-from ...hardware import COPY_BYTES, WARP_SIZE
+from ...hardware import ACCESS_BYTES, COPY_BYTES, REGISTER_STEP, WARP_SIZE, WORD_BYTES
 from ...ir.nodes import Assign, Call, For, Kernel, Literal, Statement, Variable
-from ...ir.structured import is_elementwise
+from ...ir.structured import assigns, is_elementwise
 from ...ir.types import padded
 from ...ir.walk import statements, used_variables
 from ...language.dtypes import PointerType
@@ -24,13 +24,14 @@ from ..tiles.layout import Layout, blocked
 from ..tiles.recomputed import choose_recomputed, is_exchange
 from ..tiles.registers import blocks_that_fit, peak_registers
 from .read_ahead import Found, load_in_any_trip
-from .ring_plan import RingPlan
+from .ring_plan import RingPlan, Rings
 
 if TYPE_CHECKING:
     from ..plan import Schedule
 
 FEW_BLOCKS = 2  # with more blocks on a multiprocessor, one loads while another computes
 SHARED_FOR_REDUCTIONS = 4096  # bytes of a block that stages leave to reductions that end in one number
+LARGE_BLOCK = 512  # threads of a block, of which two leave few registers beside tiles
 ROOM_FOR_ADDRESSES = 40  # registers that a thread has beside its tiles: it takes about half of them to load ahead
 LEAST_BYTES = 4096  # of a stage, in a loop without dots: less is on its way soon enough
 
@@ -79,12 +80,17 @@ def loads_in_turn(kernel: Kernel, facts: Facts, schedule: Schedule) -> frozenset
 
 def is_copied_whole(load: Assign, layouts: Mapping[Variable, Layout], facts: Facts) -> bool:
     """Whether `cp.async` can make the copies of what a thread holds of a load."""
+    return _copy_bytes(load, layouts, facts) in COPY_BYTES
+
+
+def _copy_bytes(load: Assign, layouts: Mapping[Variable, Layout], facts: Facts) -> int:
+    """The bytes that one access brings a thread of a load."""
     width, target = 1, load.target
     if target.type.is_tile:
         pointer, *rest = load.value.args  # type: ignore[attr-defined]
         mask = rest[0] if rest else None
         width = plan_load(pointer, mask, layouts[target], facts, facts.environments[id(load)]).width
-    return width * target.type.dtype.itemsize in COPY_BYTES
+    return width * target.type.dtype.itemsize
 
 
 def _asks_again(one: Found) -> bool:
@@ -175,6 +181,33 @@ def own_stages(plan: RingPlan, loop: For, held: tuple[Variable, ...]) -> int:
         return 0
     room = plan.target.max_dynamic_shared_bytes // (blocks if asked is None else 1) - SHARED_FOR_REDUCTIONS
     return max(min(wanted, room // bytes_of_stage), 0)
+
+
+def blocks_beside_stages(
+    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], rings: Rings, threads: int, most_blocks: int
+) -> int | None:
+    """The blocks that registers leave room for as stages do; None where ptxas may decide.
+
+    Two blocks of 512 threads have 64 registers each: for a row that takes 32, one ptxas stays there by itself and another takes
+    79 or 90, and the second block is gone. Smaller blocks have registers to spare, and take more if they are told so. Widened
+    elements and copies of single ones, each with an address, take more registers than is foreseen, and would spill.
+
+    Args:
+      kernel: the kernel.
+      facts: its facts.
+      layouts: the layouts of its tiles in registers.
+      rings: what its loops load ahead.
+      threads: threads of a block.
+      most_blocks: how many fit by their shared memory.
+    """
+    own = {tile for ring in rings.rings for tile in ring.own if tile.type.is_tile}
+    if threads < LARGE_BLOCK or not own or not own <= layouts.keys() or any(r.kind != "own" for r in rings.rings):
+        return None
+    loads = [s for s in statements(kernel.body) if isinstance(s, Assign) and s.targets[0] in own and assigns(s, "load")]
+    widest = all(_copy_bytes(load, layouts, facts) == ACCESS_BYTES for load in loads)
+    as_they_are = all(tile.type.dtype.itemsize == WORD_BYTES for tile in own)
+    fit = blocks_that_fit(peak_registers(kernel, facts, layouts) + REGISTER_STEP, threads)
+    return FEW_BLOCKS if widest and as_they_are and min(fit, most_blocks) >= FEW_BLOCKS else None
 
 
 def _blocks(plan: RingPlan, threads: int) -> int:
