@@ -36,6 +36,7 @@ SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0 detect_stack_use_after_return=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",  # helpers make the access, a line of the kernel asks for it
 }
+LOADED_FIRST = ("LD_PRELOAD", "DYLD_INSERT_LIBRARIES")  # variables that name such libraries, on Linux and macOS
 UNKNOWN_MEMORY = (
     ", far from every argument; if the address was read from memory: the check copies the arrays that are arguments, and "
     "not those that addresses in memory point to, so run this kernel with TILEWRIGHT_MODE=cpu"
@@ -86,7 +87,7 @@ def _run(  # type: ignore[no-untyped-def]
         done = subprocess.run(
             [*_launcher(), str(program), str(file.fileno()), str(os.getpid())], pass_fds=[file.fileno()],
             capture_output=True, encoding="utf-8", errors="replace", check=False,
-            env={**os.environ, **SANITIZER_OPTIONS},
+            env=_environment(),
         )  # fmt: skip
         if done.stdout:
             print(done.stdout, end="")
@@ -94,6 +95,12 @@ def _run(  # type: ignore[no-untyped-def]
             raise KernelFaultError(_report(done.stderr, done.returncode, artifact, copied))
         file.seek(len(head))
         return [file.read(size) for size in sizes]
+
+
+def _environment() -> dict[str, str]:
+    """This process's, without libraries that are loaded first, as allocators often are: a sanitizer has to be that."""
+    kept = {name: value for name, value in os.environ.items() if name not in LOADED_FIRST}
+    return {**kept, **SANITIZER_OPTIONS}
 
 
 def _launcher() -> list[str]:

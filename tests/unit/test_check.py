@@ -98,6 +98,17 @@ def test_check_mode_runs_from_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
         sums[(3,)](x, out, 100, BLOCK=128)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="LD_PRELOAD is the Linux loader's")
+def test_libraries_that_are_loaded_first_do_not_stand_before_a_sanitizer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, library = tmp_path / "first.cpp", tmp_path / "libfirst.so"
+    source.write_text("int first;\n")
+    subprocess.run([compiler(), "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    launch(sums.translate("*fp32:16, *fp32:16, i32, 256"), 200)
+
+
 def major_version(program: str) -> int:
     """Of a C++ compiler."""
     return int(
