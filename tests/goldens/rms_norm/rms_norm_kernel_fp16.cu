@@ -5,7 +5,7 @@
 //              eps: float
 //   constexpr  BLOCK_SIZE = 1024
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      x, x_float, w, w_float [1024]: 128 threads x 8 consecutive elements
+//   tiles      x, x_float, w, w_float [1024]: 4 x 128 threads x 2 consecutive elements
 //   numerics   rsqrt: 2 ulp
 //              /: div.full, 2 ulp, over the full range
 
@@ -17,13 +17,14 @@ constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 8 elements of a tile per thread
-constexpr int VEC = 8;                                          // consecutive elements per thread
+constexpr int VEC = 2;                                          // consecutive elements per thread
+constexpr int VECS = ELEMS / VEC;                               // 4
 
 // Loads N consecutive elements in one access; `source` is aligned to their size.
 template <int N, typename T>
 __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
-    const uint4 packet = *reinterpret_cast<const uint4*>(source);
+    const unsigned packet = *reinterpret_cast<const unsigned*>(source);
     memcpy(target, &packet, N * sizeof(T));
 }
 
@@ -94,7 +95,7 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
     // L12: cols = tl.arange(0, BLOCK_SIZE)
     int cols[ELEMS];
     #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) cols[e] = tid * VEC + e;
+    for (int e = 0; e < ELEMS; ++e) cols[e] = (e / VEC * NUM_THREADS + tid) * VEC + e % VEC;
     // L13: mask = cols < N    (tested where it is used)
     // L14: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
     half x[ELEMS];
@@ -114,7 +115,10 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
     const float rstd = rsqrtf(divide(sum, static_cast<float>(N)) + eps);
     // L17: w = tl.load(w_ptr + cols, mask=mask).to(tl.float32)
     half w[ELEMS];
-    load_vec_bounded<VEC>(w, w_ptr + cols[0], N - cols[0], __float2half(0.0f));
+    #pragma unroll
+    for (int v = 0; v < VECS; ++v) {
+        load_vec_bounded<VEC>(&w[v * VEC], w_ptr + cols[v * VEC], N - cols[v * VEC], __float2half(0.0f));
+    }
     float w_float[ELEMS];
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) w_float[e] = __half2float(w[e]);

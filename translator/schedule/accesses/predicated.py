@@ -47,8 +47,11 @@ def is_predicated(
         fewest = max(FEWEST, registers // 2)
     else:
         fewest = FEWEST_FOUND
-    if math.prod(layout.register_shape()) < fewest:
-        return False
+    return math.prod(layout.register_shape()) >= fewest and tests_elements(access, facts, environment)
+
+
+def tests_elements(access: Access, facts: Facts, environment: Mapping[Variable, AxisInfo]) -> bool:
+    """Whether tests that only the launch decides differ from element to element, so that accesses have branches around them."""
     return any(not (compares_with_number(part, facts) or _is_uniform(part, environment)) for part in access.tests)
 
 

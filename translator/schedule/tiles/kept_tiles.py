@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from ...analysis.facts import Facts
 from ...frozen import frozen
 from ...ir.nodes import Assign, Kernel, Variable
+from ...ir.structured import assigns
 from ...ir.walk import statements
+from ..accesses.access import plan_load
+from ..accesses.predicated import tests_elements
 from ..plan import Conversion
 from ..staging.ring_plan import Rings
 from .late_loads import choose_late_loads
@@ -49,7 +52,8 @@ def choose_kept(
     enough = 1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
     recomputed = Recomputed()
     if not has_dots:
-        recomputed = choose_recomputed(kernel, facts, layouts, exchanges_of(kernel, answers), fixed, enough)
+        at_once = _loaded_at_once(kernel, facts, layouts)
+        recomputed = choose_recomputed(kernel, facts, layouts, exchanges_of(kernel, answers), fixed, enough, at_once)
     counted = recomputed.seen_by(facts)
     kept = {variable: layout for variable, layout in layouts.items() if variable not in recomputed.variables}
     late_loads = frozenset() if has_dots else choose_late_loads(kernel, counted, kept, answers, fixed, rings)
@@ -64,3 +68,16 @@ def exchanges_of(kernel: Kernel, answers: Mapping[Variable | int, Layout]) -> li
         for statement in statements(kernel.body)
         if isinstance(statement, Assign) and is_exchange(statement, answers.get(id(statement)))
     ]
+
+
+def _loaded_at_once(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> frozenset[Variable]:
+    """The tiles of which each access has a branch around it, which keeps the compiler from moving it to where it is used."""
+    found = set()
+    for statement in statements(kernel.body):
+        if assigns(statement, "load") and statement.targets[0] in layouts:
+            (target, *_), (pointer, *rest) = statement.targets, statement.value.args  # type: ignore[attr-defined]
+            environment = facts.environments[id(statement)]
+            access = plan_load(pointer, rest[0] if rest else None, layouts[target], facts, environment)
+            if access.bounds or (access.width == 1 and tests_elements(access, facts, environment)):
+                found.add(target)
+    return frozenset(found)

@@ -20,8 +20,10 @@ from ..plan import Conversion
 from ..products.dot_plan import Dots
 from ..products.held_operands import Words
 from ..staging.ring_plan import Rings
+from .access_costs import access_cost, side_by_side
 from .layout import Layout, blocked, drop_axis
 from .layout_problem import Access, Node, Path, Problem
+from .outer_tiles import outer_layout
 from .paths import is_join, operand_axes, result_axes
 
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
@@ -140,25 +142,35 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
     )
     for member in members:
         for access in problem.accesses.get(member, ()):
-            info, itemsize = access.info, access.itemsize
             for axis in reversed(range(len(shape))):
-                contiguity = min(info.contiguity[axis], padded(shape[axis]))
-                aligned = max(info.divisibility[axis] // itemsize, 1) if contiguity > 1 else 1
-                run = min(contiguity, aligned, max(ACCESS_BYTES // itemsize, 1), longest)
-                if (contiguity > 1, run, access.closeness(axis)) > best:
-                    best_axis, best = axis, (contiguity > 1, run, access.closeness(axis))
+                run = min(side_by_side(access, axis), padded(shape[axis]), longest)
+                contiguous = min(access.info.contiguity[axis], padded(shape[axis])) > 1
+                if (contiguous, run, access.closeness(axis)) > best:
+                    best_axis, best = axis, (contiguous, run, access.closeness(axis))
     if not any(problem.accesses.get(member) for member in members):
         return _between(problem, node, num_threads, per_thread)
-    repeats = _repeats(problem, node, best_axis, per_thread // best[1])
-    return blocked(shape, num_threads, best_axis, best[1], repeats, _distances(problem, members))
+    accesses = [access for member in members for access in problem.accesses.get(member, ())]
+    inner = [access for access in accesses if access.repeated == any(one.repeated for one in accesses)]
+
+    def with_runs_of(run: int) -> Layout:
+        repeats = _repeats(problem, node, best_axis, per_thread // run)
+        return blocked(shape, num_threads, best_axis, run, repeats, _distances(problem, members))
+
+    # Rows that are not aligned are accessed element by element: best by neighbours, for all that others gain by runs.
+    layouts = [with_runs_of(best[1] >> bits) for bits in range(best[1].bit_length())]
+    return min(layouts, key=lambda layout: sum(access_cost(access, layout) for access in inner))
 
 
 def _between(problem: Problem, node: Node, num_threads: int, per_thread: int) -> Layout:
-    """A layout for what touches no memory: a long run for each thread where halves are split, so that it holds both."""
+    """A layout for what touches no memory: by what it is made of and reduced to, or by halves that are split.
+
+    Of these each thread has a long run, so that it holds both.
+    """
+    shape = problem.shapes[node]
     paths = [relation.path for relation in problem.relations_of.get(node, ())]
     splits = any(isinstance(call, Call) and call.op == "select" for path in paths for call, _ in path)
-    shape = problem.shapes[node]
-    return blocked(shape, num_threads, len(shape) - 1, per_thread if splits else 1)
+    outer = None if splits else outer_layout(problem, node, num_threads, _alike, follow)
+    return outer or blocked(shape, num_threads, len(shape) - 1, per_thread if splits else 1)
 
 
 def _distances(problem: Problem, members: Iterable[Node]) -> dict[int, float]:

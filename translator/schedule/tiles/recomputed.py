@@ -58,10 +58,12 @@ def choose_recomputed(
     exchanges: list[Assign],
     fixed: Set[Variable],
     enough_blocks: int = ENOUGH_BLOCKS,
+    loaded_at_once: Set[Variable] = frozenset(),
 ) -> Recomputed:
     """Decides for the tiles in registers, `layouts`; the `fixed` ones are arrays whatever they are made of.
 
-    With `enough_blocks` on a multiprocessor, no room is made for another.
+    With `enough_blocks` on a multiprocessor, no room is made for another. The tiles that are `loaded_at_once` must have room
+    together where they are alive together; others the compiler loads bit by bit, as they are used.
     """
     if not exchanges or not layouts:
         return Recomputed()
@@ -78,6 +80,7 @@ def choose_recomputed(
     before = blocks_that_fit(peak_registers(kernel, facts, layouts, held), num_threads)
     before = min(before, 1) if needs_whole_multiprocessor(everything, num_threads) else before
     peak = peak_registers(kernel, chosen.seen_by(facts), kept, held)
+    peak = max(peak, peak_registers(kernel, chosen.seen_by(facts), {v: kept[v] for v in loaded_at_once & kept.keys()}))
     margin = MARGIN if before >= PAIR or _loads_by_ptx(kernel) else 0
     after = min(blocks_that_fit(peak + margin, num_threads), enough_blocks)
     more = 0 < before < enough_blocks and after > before

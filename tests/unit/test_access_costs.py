@@ -1,0 +1,79 @@
+"""How many neighbours a thread has is what all accesses of a tile cost together: rows that are not aligned count as well."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.analysis.axis_info import AxisInfo
+from tilewright.runtime.building import nvrtc
+from tilewright.schedule.tiles.access_costs import access_cost
+from tilewright.schedule.tiles.layout import blocked
+from tilewright.schedule.tiles.layout_problem import Access
+
+
+@triton.jit
+def normed(x_ptr, w_ptr, b_ptr, out_ptr, stride, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
+    mean = tl.sum(x, axis=0) / N
+    centred = tl.where(mask, x - mean, 0.0)
+    scale = 1 / tl.sqrt(tl.sum(centred * centred, axis=0) / N + eps)
+    w = tl.load(w_ptr + cols, mask=mask)
+    b = tl.load(b_ptr + cols, mask=mask)
+    tl.store(out_ptr + row * stride + cols, centred * scale * w + b, mask=mask)
+
+
+def one_row(itemsize: int, divisibility: int) -> Access:
+    """An access to 4096 neighbours, of which the first lies at a multiple of so many bytes."""
+    info = AxisInfo((4096,), (divisibility,), (1,))
+    return Access(info, itemsize, {0: 1}, True, False)
+
+
+def test_neighbours_share_requests_and_lines() -> None:
+    by_fours, single = blocked((4096,), 128, 0, 4), blocked((4096,), 128, 0, 1)
+    aligned, shifted = one_row(4, 16), one_row(4, 4)
+    assert access_cost(aligned, by_fours) < access_cost(aligned, single)
+    assert access_cost(shifted, single) < access_cost(shifted, by_fours)
+    # 32 elements of a thread: by four, 8 requests of 4 lines; one by one, 32 of a line, or of 4 lines where they lie apart.
+    assert (access_cost(aligned, by_fours), access_cost(shifted, single), access_cost(shifted, by_fours)) == (
+        40,
+        64,
+        160,
+    )
+
+
+@pytest.mark.parametrize(("dtype", "aligned", "shifted"), [("fp32", 4, 1), ("bf16", 8, 2)])
+def test_rows_that_are_not_aligned_are_read_by_neighbours(dtype: str, aligned: int, shifted: int) -> None:
+    for divisor, expected in ((":16", aligned), ("", shifted)):
+        pointers = ", ".join([f"*{dtype}:16"] * 4)
+        source = normed.translate(f"{pointers}, i32{divisor}, i32{divisor}, fp32, 4096").source
+        found = re.search(r"constexpr int VEC = (\d+);", source)
+        assert int(found[1] if found else 1) == expected
+
+
+def test_rows_of_any_length_are_right(run_everywhere: Any) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((3, 1001)).astype(np.float32)
+    w, b = rng.standard_normal((2, 1001)).astype(np.float32)
+    out = run_everywhere(normed, (3,), x, w, b, np.full_like(x, np.nan), 1001, 1001, 1e-5, BLOCK=1024, tolerance=1e-4)[
+        3
+    ]
+    centred = x.astype(np.float64) - x.mean(1, keepdims=True, dtype=np.float64)
+    expected = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5) * w + b
+    np.testing.assert_allclose(out, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("warps", [8, 16])
+def test_no_room_is_made_for_a_block_where_loads_wait_behind_branches(warps: int) -> None:
+    """All elements of w and b are loaded at once there, beside those of x, and two blocks' registers hold a third of them."""
+    artifact = normed.translate("*fp32:16, *fp32:16, *fp32:16, *fp32:16, i32, i32, fp32, 16384", num_warps=warps)
+    assert "MIN_BLOCKS" not in artifact.source
+    if nvrtc.is_available():
+        assert nvrtc.compile_text(artifact).spill_bytes == 0  # with two blocks some 600 and 1000

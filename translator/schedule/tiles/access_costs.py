@@ -1,0 +1,34 @@
+"""What an access costs in a layout, in turns of the unit that serves a warp's requests.
+
+In: a load or store, and the layout that it runs in. Out: the requests of a warp, and the lines of the cache that they touch:
+threads whose elements lie side by side share lines, and a request of few bytes from lanes that lie far apart touches many.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...hardware import ACCESS_BYTES, CACHE_LINE_BYTES, LANE_BITS, WARP_SIZE
+from .layout import Layout
+from .layout_problem import Access
+
+
+def access_cost(access: Access, layout: Layout) -> float:
+    """Requests and lines for all that a thread holds."""
+    lanes = [sum(0 <= bit < LANE_BITS for bit in bits) for bits in layout.axes]
+    axis = max(range(layout.rank), key=lambda one: access.info.contiguity[one], default=0)
+    held = math.prod(layout.register_shape())
+    if not layout.rank or access.info.contiguity[axis] == 1:
+        return held * (1 + (1 << sum(lanes)))
+    run = layout.run(axis)
+    width = min(run, side_by_side(access, axis))
+    along = (run << lanes[axis]) * access.itemsize / CACHE_LINE_BYTES
+    lines = max(along, 1) * (1 << sum(lanes) - lanes[axis])
+    return held / width * (1 + min(lines, WARP_SIZE))
+
+
+def side_by_side(access: Access, axis: int) -> int:
+    """How many elements along an axis one access may bring, by what is known of addresses."""
+    contiguity = access.info.contiguity[axis]
+    aligned = max(access.info.divisibility[axis] // access.itemsize, 1) if contiguity > 1 else 1
+    return min(contiguity, aligned, max(ACCESS_BYTES // access.itemsize, 1))

@@ -1,0 +1,84 @@
+"""Layouts of tiles that no memory holds, made of rows and columns and reduced: distances of all pairs, forces, small products.
+
+In: such a tile, with those that share its layout. Out: the layout that costs least. Nothing anchors it to memory, so threads
+may lie along any axis: those along the reduced one exchange partial results, each of the others loads more of the operands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from ...hardware import LANE_BITS, MOST_OF_THREAD, REGISTER_FILE
+from ...ir.nodes import Variable
+from .access_costs import access_cost
+from .layout import Layout, bits_of, blocked, drop_axis
+from .layout_problem import Node, Path, Problem
+
+# What things cost, in turns of a thread's instructions.
+STEP = 2  # of an exchange between lanes: a shuffle and what combines
+ACROSS_WARPS = 4  # of a result by way of shared memory, besides
+BARRIERS = 60  # of an exchange between warps, whatever moves
+SPILLED = 4  # of an operand or result for which there is no register, on top of what it costs anyway
+
+Alike = Callable[[Problem, Node], Sequence[Node]]  # the tiles that share a tile's layout, with itself first
+Follow = Callable[[Layout, Path], Layout | None]  # the layout of what a path leads to
+
+
+def outer_layout(problem: Problem, node: Node, num_threads: int, alike: Alike, follow: Follow) -> Layout | None:
+    """The cheapest layout of tiles that are reduced, all of one shape; None where none of them is, along some axis."""
+    members = alike(problem, node)
+    reduced = [axis for member in members for axis, _ in problem.reductions_of.get(member, ())]
+    if not reduced or len(problem.shapes[node]) < 2:
+        return None
+    fast = max(reduced, key=lambda axis: (reduced.count(axis), axis))
+    layouts = _layouts(problem.shapes[node], num_threads, fast)
+    return min(layouts, key=lambda layout: _cost(problem, members, layout, alike, follow))  # the first of equals
+
+
+def _layouts(shape: tuple[int, ...], num_threads: int, fast: int) -> Iterator[Layout]:
+    """All ways to have so many threads along each axis; what a thread holds lies side by side, and `fast` goes to neighbours."""
+    bits = [bits_of(side) for side in shape]
+    wanted = min(num_threads.bit_length() - 1, sum(bits))
+
+    def shares(axis: int, left: int) -> Iterator[tuple[int, ...]]:
+        if axis == len(bits):
+            yield from [()] if left == 0 else []
+            return
+        for own in range(min(bits[axis], left) + 1):
+            yield from ((own, *rest) for rest in shares(axis + 1, left - own))
+
+    for share in shares(0, wanted):
+        runs = {axis: 1 << bits[axis] - own for axis, own in enumerate(share)}
+        yield blocked(shape, num_threads, fast, runs[fast], runs)
+
+
+def _cost(problem: Problem, members: Sequence[Node], layout: Layout, alike: Alike, follow: Follow) -> float:
+    """Turns of a thread's instructions: exchanges, operands that are brought, and registers that are too many."""
+    exchanges = results = 0
+    for axis in (axis for member in members for axis, _ in problem.reductions_of.get(member, ())):
+        count = math.prod(drop_axis(layout, axis).register_shape())
+        lanes = sum(0 <= bit < LANE_BITS for bit in layout.axes[axis])
+        warps = sum(bit >= LANE_BITS for bit in layout.axes[axis])
+        exchanges += count * (STEP * lanes + ACROSS_WARPS * bool(warps)) + BARRIERS * bool(warps)
+        results += count
+    brought, operands = 0.0, 0
+    for operand, path in _operands(problem, members):
+        if operand not in problem.answers and (own := follow(layout, path)):
+            held = math.prod(own.register_shape())
+            loads = [access for one in alike(problem, operand) for access in problem.accesses.get(one, ())]
+            brought += max([held, *(access_cost(load, own) for load in loads)])
+            operands += held
+    room = min(MOST_OF_THREAD, REGISTER_FILE // (1 << layout.thread_bits)) // 2
+    return exchanges + brought + SPILLED * max(operands + results - room, 0)
+
+
+def _operands(problem: Problem, members: Sequence[Node]) -> Iterator[tuple[Variable, Path]]:
+    """The rows, columns and planes that the tiles are made of, each once, with the ways to them."""
+    seen = set()
+    for member in members:
+        for relation in problem.relations_of.get(member, ()):
+            smaller = relation.variable.type.shape != problem.shapes[member]
+            if relation.node == member and smaller and relation.variable not in seen:
+                seen.add(relation.variable)
+                yield relation.variable, relation.path
