@@ -88,3 +88,57 @@ def doubling(a_ptr, b_ptr, out_ptr, count, K: tl.constexpr):
 def test_chains_that_double_end() -> None:
     text = doubling.translate("*fp16:16, *fp16:16, *fp32:16, i32, 32").source
     assert len(text) < 40_000
+
+
+@triton.jit
+def weights_gradient(x_ptr, dy_ptr, dw_ptr, H, W, C, PIXELS, P: tl.constexpr, N: tl.constexpr):
+    channels, outs = tl.arange(0, N), tl.arange(0, N)
+    total = tl.zeros((N, N), tl.float32)
+    for start in range(0, PIXELS, P):
+        pixels = start + tl.arange(0, P)
+        column, row = pixels % W - 1, pixels // W % H - 1
+        inside = (pixels < PIXELS) & (column >= 0) & (column < W) & (row >= 0) & (row < H)
+        x = tl.load(x_ptr + (pixels - W - 1)[None, :] * C + channels[:, None], mask=inside[None, :], other=0.0)
+        dy = tl.load(dy_ptr + pixels[:, None] * N + outs[None, :], mask=(pixels < PIXELS)[:, None], other=0.0)
+        total = tl.dot(x, dy, total)
+    tl.store(dw_ptr + channels[:, None] * N + outs[None, :], total)
+
+
+def test_indices_have_names_at_every_element(run_everywhere: Any) -> None:
+    rng = np.random.default_rng(4)
+    images, h, w, c = 2, 5, 7, 64
+    x, dy = (rng.standard_normal((images, h, w, c)).astype(np.float16) for _ in range(2))
+    dw = np.zeros((c, c), np.float32)
+    sizes = {"P": 32, "N": c, "num_stages": 3}
+    found = run_everywhere(weights_gradient, (1,), x, dy, dw, h, w, c, images * h * w, **sizes, tolerance=2e-3)[2]
+    shifted = np.zeros((images, h, w, c))
+    shifted[:, 1:, 1:] = x[:, :-1, :-1]
+    np.testing.assert_allclose(found, shifted.reshape(-1, c).T @ dy.reshape(-1, c), rtol=2e-3, atol=2e-3)
+
+
+def test_what_a_name_stands_for_is_computed_once_for_an_element() -> None:
+    artifact = weights_gradient.translate("*fp16:16, *fp16:16, *fp32:16, i32, i32, i32:16, i32, 32, 64", num_stages=3)
+    copies = re.sub(r"//.*", "", artifact.source.partition("const auto load_tiles")[2].partition("};")[0])
+    assert re.findall(r"const int (\w+)_ahead = ", copies) == ["column", "row"]
+    assert copies.count("% W") == copies.count("/ W % H") == 1 and " & " not in copies
+    assert (
+        artifact.source.count("column, row = pixels % W - 1") == 2
+    )  # for the copies, and where they are folded into them
+    if nvrtc.is_available():
+        assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+@triton.jit
+def shifted_rows(x_ptr, out_ptr, n, width, height, SHIFT: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = (i < n) & (i // width % height + SHIFT < height)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=inside, other=-1.0), mask=i < n)
+
+
+def test_no_branch_stands_around_a_quotient_in_a_mask(run_everywhere: Any) -> None:
+    x = np.arange(300, dtype=np.float32)
+    out = run_everywhere(shifted_rows, (3,), x, np.zeros_like(x), 300, 7, 11, SHIFT=2, BLOCK=128)[1]
+    i = np.arange(300)
+    np.testing.assert_array_equal(out, np.where(i // 7 % 11 + 2 < 11, x, -1))
+    source = shifted_rows.translate("*fp32:16, *fp32:16, i32, i32, i32, 2, 128").source
+    assert re.search(r"\(i < n\) & \(i / width % height \+ SHIFT < height\)", source)

@@ -8,7 +8,7 @@ from ...ir.walk import MOVES
 from ...schedule.accesses.access import Access, Bound
 from ...schedule.tiles.layout import Layout
 from ..context import Context
-from ..text.operators import Text
+from ..text.operators import PRECEDENCE, Text
 from ..text.point import Point
 from ..text.unit import Branch, Comment, Node
 from .vectors import width_name
@@ -16,7 +16,7 @@ from .vectors import width_name
 
 def uniform_test(context: Context, access: Access, point: Point) -> Text | None:
     """The part of the mask that decides for a whole vector; None when there is none."""
-    return conjunction([context.speller.spell(test, point) for test in access.tests])
+    return conjunction([context.speller.spell(test, point) for test in access.tests], _at_once(context, access))
 
 
 def why_one_test(context: Context, statement: Statement, access: Access, layout: Layout) -> tuple[Node, ...]:
@@ -62,7 +62,15 @@ def all_tests(context: Context, access: Access, point: Point) -> Text | None:
     """The whole mask at one element."""
     tests = [context.speller.spell(test, point) for test in access.tests]
     tests += [_bound_test(context, bound, point) for bound in access.bounds]
-    return conjunction(tests)
+    return conjunction(tests, _at_once(context, access))
+
+
+def _at_once(context: Context, access: Access) -> bool:
+    """Whether all parts of a mask are computed before any decides: around a quotient in one of them there would be a branch.
+
+    Behind branches nothing that one element's address and mask take overlaps with another's.
+    """
+    return len(access.tests) > 1 and any(map(context.speller.takes_long, access.tests))
 
 
 def _bound_test(context: Context, bound: Bound, point: Point) -> Text:
@@ -71,13 +79,15 @@ def _bound_test(context: Context, bound: Bound, point: Point) -> Text:
     return Text(f"{index.within(10, word)} {word} {limit.within(11, word)}", 10, word)
 
 
-def conjunction(tests: list[Text]) -> Text | None:
-    """All of several conditions."""
+def conjunction(tests: list[Text], at_once: bool = False) -> Text | None:
+    """All of several conditions, on demand without branches."""
     if not tests:
         return None
     if len(tests) == 1:
         return tests[0]
-    return Text(" && ".join(test.within(5, "&&") for test in tests), 5, "&&")
+    operator = "&" if at_once else "&&"
+    precedence = PRECEDENCE[operator]
+    return Text(f" {operator} ".join(test.within(precedence, operator) for test in tests), precedence, operator)
 
 
 def copies_guard(context: Context, layout: Layout) -> str:

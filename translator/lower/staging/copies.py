@@ -19,6 +19,7 @@ from ..text.literals import literal_text
 from ..text.operators import Text
 from ..text.point import Point
 from ..text.unit import Branch, Line, Node, Spelled
+from .names_ahead import named_elements
 
 
 def lower_staged_load(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -176,4 +177,6 @@ def _vector_copies(
         source = context.speller.text(pointer, point)
         return (*naming, Line(f"{helper}(&{array}[{place}], {source}, {valid});"))
 
-    return vectors(context, layout, access, one)
+    return vectors(
+        context, layout, access, lambda point: named_elements(context, point, one) if in_loop else one(point)
+    )

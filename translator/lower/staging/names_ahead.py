@@ -1,13 +1,14 @@
-"""Scalars of a loop that its loads are found by: where loads are started ahead, these are named as in the loop.
+"""What a loop's loads are found by: where loads are started ahead, it is named as in the loop.
 
 The operands of such loads are in terms of the loop's variable alone. What the loop's own lines compute from it, such as the
-batch and the head of a tile's number, would else be written out in every address and in every test of a limit.
+batch and the head of a tile's number, or the row and the column of a pixel's, would else be written out in every address and
+in every test of a limit. Scalars are named once, an index of elements at every element.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -15,50 +16,79 @@ from itertools import islice
 from ...ir.nodes import Assign, Call, CallFunction, Expr, For, Use, Variable
 from ...ir.rewrite import substituted
 from ...ir.structured import is_elementwise
-from ...ir.walk import assigned_variables, children, statements, subexpressions, top_statements
+from ...ir.types import ValueType
+from ...ir.walk import MOVES, assigned_variables, children, statements, subexpressions, top_statements
 from ..context import Context, ctype
+from ..text.point import Point
 from ..text.tags import tag
 from ..text.unit import Line, Node
 
 FEWEST = 2  # operations of a scalar that gets a name, quotients and remainders counted twice
+FEWEST_OF_INDEX = 3  # the same of an index, which has its name at every element
 MOST = 200  # operations and operands: a chain whose links mention the one before twice doubles
+PLACES = MOVES | {"arange"}  # which element, not what is computed
 REMARK = "for the copies"
 
 
 @contextmanager
-def scalars_ahead(context: Context, loop: For, loads: Iterable[Assign]) -> Iterator[list[Node]]:
-    """Names, while loads are spelled, what they are found by more than once; the list gets the definitions in the end."""
+def names_ahead(context: Context, loop: For, loads: Iterable[Assign]) -> Iterator[list[Node]]:
+    """Names, while loads are spelled, what they are found by more than once; the list gets scalars' definitions in the end."""
     found = _often(_values(loop), [load.value for load in loads])
-    names = {value: context.beside(id(loop), scalar.target, "ahead") for value, scalar in found.items()}
+    scalars = {value: _named(context, loop, one) for value, one in found.items() if not one.target.type.is_tile}
+    tiles = {value: (_named(context, loop, one), one) for value, one in found.items() if one.target.type.is_tile}
     definitions: list[Node] = []
-    with context.speller.calling(names) as called:
+    with context.speller.calling(scalars, tiles) as called:
         yield definitions
         for value, scalar in reversed(found.items()):
-            variable = names.pop(value)
+            variable = scalars.pop(value, None)
             if variable in called:
-                line = (
-                    f"const {ctype(variable.type)} {context.names.variable(variable)} = {context.speller.text(value)};"
-                )
-                origin = replace(scalar.origin.noted(REMARK), comments=(), blank_before=False)
-                definitions[:0] = [*tag(origin, "", False), Line(line)]
+                definitions[:0] = _defined(context, variable, scalar, context.speller.text(value))
+
+
+def named_elements(context: Context, point: Point, spelled: Callable[[Point], tuple[Node, ...]]) -> tuple[Node, ...]:
+    """What is `spelled` at an element, in the body of a loop, below the indices that it is found by more than once."""
+    with context.speller.naming_elements() as called:
+        nodes = spelled(point)
+        definitions: list[Node] = []
+        lines: set[int] = set()
+        for value, (variable, statement) in reversed(context.speller.tiles.items()):
+            if value in called:
+                text = context.speller.definition(value, replace(point, axes=called[value]))
+                again = statement.origin is not None and id(statement.origin.span) in lines
+                line, first = (definitions[:1], definitions[1:]) if again else ([], definitions)
+                definitions = [*line, *_defined(context, variable, statement, text, again), *first]
+                lines.add(id(statement.origin.span))
+    return (*definitions, *nodes)
+
+
+def _named(context: Context, loop: For, statement: Assign) -> Variable:
+    return context.beside(id(loop), statement.target, "ahead", ValueType(statement.target.type.element))
+
+
+def _defined(context: Context, variable: Variable, statement: Assign, text: str, again: bool = False) -> list[Node]:
+    """The line that gives a name to what a statement computes, below that statement, unless this is the same one `again`."""
+    line = Line(f"const {ctype(variable.type)} {context.names.variable(variable)} = {text};")
+    origin = replace(statement.origin.noted(REMARK), comments=(), blank_before=False)
+    return [line] if again else [*tag(origin, "", False), line]
 
 
 def _values(loop: For) -> dict[Expr, Assign]:
-    """What scalars of the loop are computed from, in terms of the loop's variable and of what the loop does not change."""
+    """What scalars and indices are computed from, in terms of the loop's variable and of what the loop does not change."""
     times = Counter(variable for inner in statements(loop.body) for variable in assigned_variables(inner))
     values: dict[Variable, Expr] = {}
     found: dict[Expr, Assign] = {}
     for statement in top_statements(loop.body):
         if not isinstance(statement, Assign) or len(statement.targets) != 1 or times[statement.target] != 1:
             continue
-        if statement.target.type.is_tile or statement.target.type.is_pointer or not is_elementwise(statement.value):
+        type_ = statement.target.type
+        if type_.rank > 1 or type_.is_pointer or not is_elementwise(statement.value):
             continue
         value = substituted(statement.value, values)
         parts = list(islice(subexpressions(value), MOST))
         if len(parts) == MOST or any(isinstance(part, Use) and part.variable in times for part in parts):
             continue
         values[statement.target] = value
-        if sum(map(_weight, parts)) >= FEWEST:
+        if sum(map(_weight, parts)) >= (FEWEST_OF_INDEX if type_.is_tile else FEWEST):
             found.setdefault(value, statement)
     return found
 
@@ -66,7 +96,7 @@ def _values(loop: For) -> dict[Expr, Assign]:
 def _weight(part: Expr) -> int:
     if isinstance(part, Call) and part.op in ("floordiv", "mod"):
         return 2
-    return int(isinstance(part, (Call, CallFunction)))
+    return int(isinstance(part, CallFunction) or (isinstance(part, Call) and part.op not in PLACES))
 
 
 def _often(known: dict[Expr, Assign], exprs: list[Expr]) -> dict[Expr, Assign]:

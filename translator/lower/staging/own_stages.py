@@ -36,9 +36,9 @@ from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .copies import tile_comment
 from .loop_bounds import compared, steps_on
+from .names_ahead import named_elements, names_ahead
 from .own_places import place_in_tile, place_of_own, place_of_scalar, places_of_all, slot_filled
 from .read_ahead import read_ahead, read_values, running_totals
-from .scalars_ahead import scalars_ahead
 
 AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
@@ -147,7 +147,10 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
             place = place_of_own(context, load, point, slot)
         return (*naming, Line(f"{helper}(&{place}, {source}, {valid});"))
 
-    nodes = vectors(context, layout, access, one)
+    in_loop = math.prod(layout.register_shape()) > access.width * math.prod(dict(access.repeats).values())
+    nodes = vectors(
+        context, layout, access, lambda point: named_elements(context, point, one) if in_loop else one(point)
+    )
     if by_all and (guard := copies_guard(context, layout)):
         return (Branch(guard, nodes, comment="the other threads would copy the same"),)
     if copy is None or copy.lane_bits == LANE_BITS:
@@ -197,7 +200,7 @@ def copies_ahead(
     reading = read_ahead(context, statement, ring, loads, bounds)
     values = read_values(context, statement, ring, loads, bounds)
     prepare, names = conversions_before(context, loads)
-    with scalars_ahead(context, statement, loads) as scalars, context.conversions(names):
+    with names_ahead(context, statement, loads) as scalars, context.conversions(names):
         for load in loads:
             declare_own(context, load, ring, stages)
             copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]

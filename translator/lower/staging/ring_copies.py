@@ -22,12 +22,12 @@ from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, words
 from .copies import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
 from .loop_bounds import compared, has_trips, steps_on
+from .names_ahead import names_ahead
 from .own_stages import AHEAD, declare_own, lower_body, named_iteration, own_copies, own_of, stage_word
 from .read_ahead import read_ahead, read_values, running_totals
 from .ring_barriers import stages_name
 from .rings import only_sums, products_complete, products_in
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
-from .scalars_ahead import scalars_ahead
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 
@@ -179,7 +179,7 @@ def _filling(
     more = context.names.shared_index("more")
     turn = context.names.shared_index("turn") if names.used else name
     followed = [] if any(map(is_row_load, loads)) else [*loads, *own]  # rows are found by functions of their own
-    with scalars_ahead(context, statement, followed) as scalars:
+    with names_ahead(context, statement, followed) as scalars:
         for load, array in zip(loads, arrays, strict=False):
             loading += tag(load.origin, "", bool(loading))
             if is_row_load(load):

@@ -7,22 +7,23 @@ The spelling of every operation comes from the op table; this file only places o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
 
 from ...analysis.ranges import fits, never_overflows
 from ...diagnostics import CompilationError
 from ...frozen import frozen
-from ...ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
-from ...ir.walk import MOVES, expressions, statements, subexpressions, used_variables
+from ...ir.nodes import Assign, Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
+from ...ir.walk import MOVES, children, expressions, statements, used_variables
 from ...language.dtypes import DType, Element, PointerType
 from ...ops.casts import TOWARD_ZERO, cuda_cast
 from ...ops.registry import OPS
+from ...schedule.tiles.paths import Axes
 from .literals import literal_text, plain_text
 from .needs import Used
 from .operators import ATOM, INFIX, UNARY, Text, loosest, outside_parentheses, placed
-from .point import Point, coordinate
+from .point import Point, PointBit, coordinate
 
 WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)")
 WIDENING = frozenset(
@@ -90,14 +91,32 @@ class Speller:
         self._coordinate_of = coordinate_of
         self._called: Mapping[Expr, Variable] = {}
         self._calls: set[Variable] = set()
+        self.tiles: Mapping[Expr, tuple[Variable, Assign]] = {}
+        self._elements: dict[Expr, Axes[PointBit]] | None = None
 
     @contextmanager
-    def calling(self, names: Mapping[Expr, Variable]) -> Iterator[Set[Variable]]:
-        """Has expressions called by variables; yields those of them that were."""
-        outer = self._called, self._calls
-        self._called, self._calls = names, set()
+    def calling(
+        self, names: Mapping[Expr, Variable], tiles: Mapping[Expr, tuple[Variable, Assign]]
+    ) -> Iterator[Set[Variable]]:
+        """Has scalars called by variables; yields those of them that were. `tiles` have names where elements are named."""
+        outer = self._called, self._calls, self.tiles
+        self._called, self._calls, self.tiles = names, set(), tiles
         yield self._calls
-        self._called, self._calls = outer
+        self._called, self._calls, self.tiles = outer
+
+    @contextmanager
+    def naming_elements(self) -> Iterator[Mapping[Expr, Axes[PointBit]]]:
+        """Has elements of the `tiles` called by their variables; yields which of them were, and at which coordinates.
+
+        One variable stands for one element: what is read elsewhere as well is written out there.
+        """
+        outer, self._elements = self._elements, {}
+        yield self._elements
+        self._elements = outer
+
+    def definition(self, expr: Expr, point: Point) -> str:
+        """The text of an element that has a name, written out."""
+        return self._call(expr, point, False).text if isinstance(expr, Call) else self.text(expr, point)
 
     def text(self, expr: Expr, point: Point | None = None, wide: bool = False) -> str:
         """The text of an expression as a whole statement's right side, or as an argument."""
@@ -117,9 +136,20 @@ class Speller:
             case Call() if (called := self._called.get(expr)) is not None:
                 self._calls.add(called)
                 return self._variable_text(called, None, wide)
+            case Call() if point is not None and self._has_element_named(expr, point):
+                return self._variable_text(self.tiles[expr][0], None, wide)
             case Call():
                 return self._call(expr, point, wide)
         raise CompilationError(f"cannot write {type(expr).__name__}", expr.span)
+
+    def _has_element_named(self, expr: Call, point: Point) -> bool:
+        if self._elements is None or expr not in self.tiles:
+            return False
+        return self._elements.setdefault(expr, point.axes) == point.axes
+
+    def takes_long(self, expr: Expr) -> bool:
+        """The same as the function, but for what has a name."""
+        return takes_long(expr, self.tiles if self._elements is not None else ())
 
     def offset(self, expr: Expr, point: Point | None) -> Text:
         """The text of an offset of a pointer, in 64 bits where it might overflow."""
@@ -288,7 +318,7 @@ class Speller:
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
             operands[1] = Text(operands[1].text, 13, "+")
-        if call.op == "where" and isinstance(element, DType) and any(map(_takes_long, call.args[1:])):
+        if call.op == "where" and isinstance(element, DType) and any(map(takes_long, call.args[1:])):
             self.used.helpers.setdefault("choose")
             type_ = f"<{element.cuda}>" if element.is_int() else ""  # C computes in int what is narrower
             return Text(f"choose{type_}({', '.join(operand.text for operand in operands)})")
@@ -331,15 +361,23 @@ def _may_be_common(call: Call) -> bool:
     return call.op in COMMON and isinstance(element, DType) and element.is_int()
 
 
-def _takes_long(expr: Expr) -> bool:
-    """Whether an expression computes a function or a quotient, which the compiler would branch around."""
-    for part in subexpressions(expr):
+def takes_long(expr: Expr, named: Container[Expr] = ()) -> bool:
+    """Whether an expression computes a function or a quotient, which the compiler would branch around.
+
+    What is `named` is computed elsewhere.
+    """
+    pending = [expr]
+    while pending:
+        part = pending.pop()
+        if part in named:
+            continue
         if isinstance(part, Call) and (part.op in LONG or "." in part.op or _is_quotient(part)):
             return True
         if isinstance(part, CallFunction):
             inner = [expr for statement in statements(part.function.body) for expr in expressions(statement)]
-            if any(map(_takes_long, inner)):
+            if any(map(takes_long, inner)):
                 return True
+        pending += children(part)
     return False
 
 
