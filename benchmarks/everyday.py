@@ -22,6 +22,8 @@ from typing import Any
 
 import everyday_cases
 import everyday_chunk_cases
+import everyday_layers_cases
+import everyday_numerics_cases
 import everyday_product_cases
 import everyday_sequence_cases
 import torch
@@ -33,6 +35,8 @@ SOURCES = {
     "everyday_rows.py": everyday_cases.CASES,
     "everyday_products.py": everyday_product_cases.CASES,
     "everyday_chunks.py": everyday_chunk_cases.CASES,
+    "everyday_numerics.py": everyday_numerics_cases.CASES,
+    "everyday_layers.py": everyday_layers_cases.CASES,
     "everyday_sequences.py": everyday_sequence_cases.CASES,
 }
 
