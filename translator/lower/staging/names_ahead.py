@@ -41,7 +41,7 @@ def names_ahead(context: Context, loop: For, loads: Iterable[Assign]) -> Iterato
         yield definitions
         for value, scalar in reversed(found.items()):
             variable = scalars.pop(value, None)
-            if variable in called:
+            if variable is not None and variable in called:
                 definitions[:0] = _defined(context, variable, scalar, context.speller.text(value))
 
 
@@ -51,7 +51,7 @@ def named_elements(context: Context, point: Point, spelled: Callable[[Point], tu
         nodes = spelled(point)
         definitions: list[Node] = []
         lines: set[int] = set()
-        for value, (variable, statement) in reversed(context.speller.tiles.items()):
+        for value, (variable, statement) in reversed([*context.speller.tiles.items()]):
             if value in called:
                 text = context.speller.definition(value, replace(point, axes=called[value]))
                 again = statement.origin is not None and id(statement.origin.span) in lines

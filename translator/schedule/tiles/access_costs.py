@@ -2,6 +2,7 @@
 
 In: a load or store, and the layout that it runs in. Out: the requests of a warp, and the lines of the cache that they touch:
 threads whose elements lie side by side share lines, and a request of few bytes from lanes that lie far apart touches many.
+Divisions of indices come on top, which neighbours of a thread often have in common.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from ...hardware import ACCESS_BYTES, CACHE_LINE_BYTES, LANE_BITS, WARP_SIZE
 from .layout import Layout
 from .layout_problem import Access
 
+QUOTIENT = 16  # turns that a division of integers takes
+
 
 def access_cost(access: Access, layout: Layout) -> float:
-    """Requests and lines for all that a thread holds."""
+    """Requests and lines for all that a thread holds, and the divisions that find it."""
     lanes = [sum(0 <= bit < LANE_BITS for bit in bits) for bits in layout.axes]
     axis = max(range(layout.rank), key=lambda one: access.info.contiguity[one], default=0)
     held = math.prod(layout.register_shape())
@@ -24,7 +27,7 @@ def access_cost(access: Access, layout: Layout) -> float:
     width = min(run, side_by_side(access, axis))
     along = (run << lanes[axis]) * access.itemsize / CACHE_LINE_BYTES
     lines = max(along, 1) * (1 << sum(lanes) - lanes[axis])
-    return held / width * (1 + min(lines, WARP_SIZE))
+    return held / width * (1 + min(lines, WARP_SIZE)) + access.quotients * QUOTIENT * held / run
 
 
 def side_by_side(access: Access, axis: int) -> int:

@@ -37,7 +37,7 @@ class Relation:
 class Access:
     """A load or store: what is known of its addresses, bytes of an element, how far neighbours lie apart along axes.
 
-    `repeated` says that it stands in a loop.
+    `repeated` says that it stands in a loop; `quotients` are the divisions of indices that its addresses and its mask take.
     """
 
     info: AxisInfo
@@ -45,6 +45,7 @@ class Access:
     steps: Mapping[int, int]
     loads: bool
     repeated: bool
+    quotients: int = 0
 
     @property
     def side_by_side(self) -> frozenset[int]:
@@ -149,7 +150,7 @@ def _collect_structure(
             info = axis_info(pointer, facts.environments[id(statement)])
             apart = steps(pointer, facts.definitions, problem.steps)
             itemsize = pointer.type.element.element_ty.itemsize
-            access = Access(info, itemsize, apart, expr.op == "load", repeated)
+            access = Access(info, itemsize, apart, expr.op == "load", repeated, _quotients(expr, facts))
             problem.accesses.setdefault(node, []).append(access)
     targets = statement.targets if isinstance(statement, Assign) else ()
     if expr.op == "reduce" and expr.attribute("axis") is not None:
@@ -178,3 +179,20 @@ def tile_uses(expr: Expr, facts: Facts) -> Iterator[tuple[Variable, Path]]:
         below = [child for child in children(one) if child.type.is_tile]
         changes = isinstance(one, Call) and one.op in ("broadcast", "expand_dims", "permute", "reshape", "select")
         pending += [(child, (*path, (one, child)) if changes else path) for child in reversed(below)]
+
+
+def _quotients(access: Call, facts: Facts) -> int:
+    """How many divisions of tiles the operands of a load or store contain, each variable's counted once."""
+    found, pending = 0, list(access.args)
+    seen: set[Variable] = set()
+    while pending:
+        part = pending.pop()
+        if not part.type.is_tile:
+            continue
+        if isinstance(part, Use) and part.variable not in seen:
+            seen.add(part.variable)
+            if part.variable in facts.absorbed or part.variable in facts.index:
+                pending.append(facts.definitions[part.variable])
+        found += isinstance(part, Call) and part.op in ("floordiv", "mod")
+        pending += children(part)
+    return found

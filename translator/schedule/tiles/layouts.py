@@ -150,7 +150,8 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
     if not any(problem.accesses.get(member) for member in members):
         return _between(problem, node, num_threads, per_thread)
     accesses = [access for member in members for access in problem.accesses.get(member, ())]
-    inner = [access for access in accesses if access.repeated == any(one.repeated for one in accesses)]
+    along = [access for access in accesses if access.info.contiguity[best_axis] > 1]
+    inner = [access for access in along if access.repeated == any(one.repeated for one in along)]
 
     def with_runs_of(run: int) -> Layout:
         repeats = _repeats(problem, node, best_axis, per_thread // run)
