@@ -58,6 +58,24 @@ def test_rows_that_are_not_aligned_are_read_by_neighbours(dtype: str, aligned: i
         assert int(found[1] if found else 1) == expected
 
 
+@triton.jit
+def aligned_rows(u_ptr, out_ptr, W, BLOCK: tl.constexpr):
+    x = tl.arange(0, BLOCK)
+    here = u_ptr + (tl.program_id(0) + 1) * W + x
+    total = tl.load(here - W) + tl.load(here) + tl.load(here + W) + tl.load(here + 1)
+    tl.store(out_ptr + tl.program_id(0) * W + x, total)
+
+
+def test_a_single_shifted_load_among_aligned_ones_leaves_vectors(run_everywhere: Any) -> None:
+    source = aligned_rows.translate("*fp32:16, *fp32:16, i32:16, 512").source
+    assert len(re.findall(r"load_vec<VEC>\(", source)) == 3  # one of them a row above, by a negative offset
+    assert "- W" in source and "+ -W" not in source
+    u = np.arange(5 * 80, dtype=np.float32).reshape(5, 80)
+    out = run_everywhere(aligned_rows, (3,), u, np.zeros((3, 80), np.float32), 80, BLOCK=64)[1]
+    expected = u[:3, :64] + u[1:4, :64] + u[2:, :64] + u[1:4, 1:65]
+    np.testing.assert_array_equal(out[:, :64], expected)
+
+
 def test_rows_of_any_length_are_right(run_everywhere: Any) -> None:
     rng = np.random.default_rng(3)
     x = rng.standard_normal((3, 1001)).astype(np.float32)

@@ -22,6 +22,7 @@ OPS: dict[str, Any] = {
     "floordiv": lambda x, y: (x - np.fmod(x, y)) // y,
     "mod": np.fmod,
     "minimum": np.minimum,
+    "neg": np.negative,
     "lt": np.less,
     "ge": np.greater_equal,
     "le": np.less_equal,
@@ -39,8 +40,10 @@ def index_expressions(draw: Any, depth: int = 3) -> Expr:
         if kind == 1:
             return Call(TILE, "broadcast", (Use(SCALAR.type, SCALAR),))
         return Literal(TILE, draw(st.sampled_from((1, 2, 3, 4, 8, 16, 24))))
-    op = draw(st.sampled_from(("add", "sub", "mul", "floordiv", "mod", "minimum")))
+    op = draw(st.sampled_from(("add", "sub", "mul", "floordiv", "mod", "minimum", "neg")))
     left = draw(index_expressions(depth=depth - 1))
+    if op == "neg":
+        return Call(TILE, op, (left,))
     right = draw(index_expressions(depth=depth - 1))
     if op in ("floordiv", "mod"):
         right = Literal(TILE, draw(st.sampled_from((1, 2, 3, 4, 8, 16))))

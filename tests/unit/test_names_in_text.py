@@ -99,7 +99,7 @@ def test_the_header_leaves_index_tiles_to_the_text() -> None:
 
 def test_what_nothing_mentions_is_left_out() -> None:
     """The whole sum is in one thread: no struct combines two parts of it."""
-    text = text_of(counts, "*i32:16, *i32:16, 128, 32")
+    text = text_of(counts, "*i32:16, *i32:16, 128, 4")
     assert "struct" not in text and "x[0] == bins" in text
 
 

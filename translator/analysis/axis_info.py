@@ -143,6 +143,12 @@ def _add(call: Call, args: list[AxisInfo]) -> AxisInfo:
     )
 
 
+def _neg(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    (arg,) = args
+    divisors = tuple(map(arg.everywhere, range(len(arg.contiguity))))
+    return replace(_elementwise(call, args), divisibility=divisors, value=None if arg.value is None else -arg.value)
+
+
 def _mul(_: Call, args: list[AxisInfo]) -> AxisInfo:
     left, right = args
     if left.value == 1:
@@ -338,6 +344,7 @@ RULES: dict[str, Rule] = {
     "add": _add,
     "sub": _add,
     "ptr_add": _add,
+    "neg": _neg,
     "mul": _mul,
     "floordiv": _floordiv,
     "mod": _mod,

@@ -9,7 +9,7 @@ from ...ir.nodes import Call, Expr, Use, Variable
 from ...ir.walk import MOVES
 from ...language.dtypes import DType
 from ..context import Context
-from .operators import ATOM, UNARY, Text, outside_parentheses
+from .operators import ATOM, UNARY, Text, added, outside_parentheses
 from .point import Point
 
 OTHER_THAN_SUMS = re.compile(r" (?![-+*] )[^\w ]+ ")
@@ -30,7 +30,7 @@ def element_text(context: Context, pointer: Expr, point: Point | None) -> Text:
     one_index = one_index or sums_fit([offset for offset, _ in offsets], context.facts.definitions)
     if offsets and one_index and start.precedence == ATOM:
         terms = [text.within(12, "+") for _, text in offsets] if len(offsets) > 1 else [offsets[0][1].text]
-        return Text(f"{start.text}[{' + '.join(terms)}]")
+        return Text(f"{start.text}[{added(terms)}]")
     address = context.speller.spell(pointer, point)
     return Text(f"*{address.within(UNARY)}" if not address.operator else f"*({address.text})", UNARY)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ...frozen import frozen
 
@@ -61,6 +62,12 @@ def placed(spelling: str, operands: dict[str, Text]) -> Text:
         condition, yes, no = (operands[name[1:-1]] for name in match.groups())
         return Text(f"{condition.within(4)} ? {yes.within(4)} : {no.within(3)}", 3, "?")
     return Text(re.sub(r"\{(\w+)\}", lambda found: operands[found[1]].text, spelling), ATOM)
+
+
+def added(terms: Iterable[str]) -> str:
+    """The sum of some terms; a negative number or name is subtracted."""
+    first, *others = terms
+    return first + "".join(f" - {one[1:]}" if NEGATIVE.fullmatch(one) else f" + {one}" for one in others)
 
 
 def loosest(text: str) -> int:

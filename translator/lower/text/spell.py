@@ -22,7 +22,7 @@ from ...ops.registry import OPS
 from ...schedule.tiles.paths import Axes
 from .literals import literal_text, plain_text
 from .needs import Used
-from .operators import ATOM, INFIX, UNARY, Text, loosest, outside_parentheses, placed
+from .operators import ATOM, INFIX, UNARY, Text, added, loosest, outside_parentheses, placed
 from .point import Point, PointBit, coordinate
 
 WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)")
@@ -238,7 +238,8 @@ class Speller:
             case "ptr_add":
                 left = self.spell(call.args[0], below[0])
                 right = self.offset(call.args[1], below[1])
-                return left if right.number == 0 else Text(f"{left.within(12, '+')} + {right.within(12, '+')}", 12, "+")
+                moved = added((left.within(12, "+"), right.within(12, "+")))
+                return left if right.number == 0 else Text(moved, 12, "+")
         shared = self.first_of_vector(call, point) if point is not None and _may_be_common(call) else None
         if shared is None:
             return self._operation(call, below, wide)

@@ -26,6 +26,9 @@ from .layout_problem import Access, Node, Path, Problem
 from .outer_tiles import outer_layout
 from .paths import is_join, operand_axes, result_axes
 
+WORTH_SHORTER = (
+    0.75  # of what accesses cost with the longest runs: caches make up for less, and neighbours share indices
+)
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 
 
@@ -159,7 +162,8 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
 
     # Rows that are not aligned are accessed element by element: best by neighbours, for all that others gain by runs.
     layouts = [with_runs_of(best[1] >> bits) for bits in range(best[1].bit_length())]
-    return min(layouts, key=lambda layout: sum(access_cost(access, layout) for access in inner))
+    costs = [sum(access_cost(access, layout) for access in inner) for layout in layouts]
+    return layouts[costs.index(min(costs))] if min(costs) < WORTH_SHORTER * costs[0] else layouts[0]
 
 
 def _between(problem: Problem, node: Node, num_threads: int, per_thread: int) -> Layout:
