@@ -21,6 +21,20 @@ def head_norm(x_ptr, w_ptr, out_ptr, ROWS, eps, DIM: tl.constexpr, BLOCK: tl.con
 
 
 @triton.jit
+def layer_norm_rows(x_ptr, w_ptr, b_ptr, out_ptr, stride, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
+    mean = tl.sum(x, axis=0) / N
+    centred = tl.where(mask, x - mean, 0.0)
+    scale = 1 / tl.sqrt(tl.sum(centred * centred, axis=0) / N + eps)
+    w = tl.load(w_ptr + cols, mask=mask)
+    b = tl.load(b_ptr + cols, mask=mask)
+    tl.store(out_ptr + row * stride + cols, centred * scale * w + b, mask=mask)
+
+
+@triton.jit
 def softmax_columns(x_ptr, out_ptr, N, C, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr):
     cols = tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
     rows = tl.arange(0, BLOCK_N)

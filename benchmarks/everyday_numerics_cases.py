@@ -20,6 +20,15 @@ def head_norm(tokens: int, heads: int, dim: int) -> Problem:
     return Problem((cdiv(rows, 32),), (x, w, out, rows, 1e-6), meta, out, reference, 4 * x.numel(), 1e-2)
 
 
+def layer_norm_rows(rows: int, n: int, bits: int) -> Problem:
+    dtype = F32 if bits == 32 else BF16
+    x, w, b = randn(rows, n, dtype=dtype), randn(n, dtype=dtype), randn(n, dtype=dtype)
+    out = torch.empty_like(x)
+    reference = lambda: F.layer_norm(x.double(), (n,), w.double(), b.double())
+    meta = {"BLOCK": power(n), "num_warps": 16}
+    return Problem((rows,), (x, w, b, out, n, n, 1e-5), meta, out, reference, 2 * x.numel() * x.itemsize, 1e-2)
+
+
 def softmax_columns(n: int, c: int) -> Problem:
     x, out = randn(n, c), empty(n, c)
     meta = {"BLOCK_N": power(n), "BLOCK_C": 32, "num_warps": 8}
@@ -201,6 +210,8 @@ def pack_signs(n: int) -> Problem:
 # A kernel, sizes on a GPU, and sizes for a check on the CPU.
 CASES: tuple[tuple[Callable[..., Problem], tuple[int, ...], tuple[int, ...]], ...] = (
     (head_norm, (16384, 32, 128), (5, 7, 32)),
+    (layer_norm_rows, (4096, 16383, 32), (3, 1001, 32)),
+    (layer_norm_rows, (4096, 16383, 16), (3, 1001, 16)),
     (softmax_columns, (512, 65536), (13, 70)),
     (batch_norm_gradients, (64, 256, 3136), (3, 5, 1100)),
     (mean_pool, (256, 512, 1024), (3, 50, 140)),

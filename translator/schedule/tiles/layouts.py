@@ -138,30 +138,36 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
     for side in shape:
         per_thread *= padded(side)
     per_thread = max(per_thread // num_threads, 1)
-    best_axis, best = len(shape) - 1, (False, 1, 0)
     members = (node,) if alone else _alike(problem, node)
-    longest = min(
-        per_thread, _longest_run([access for member in members for access in problem.accesses.get(member, ())])
-    )
-    for member in members:
-        for access in problem.accesses.get(member, ()):
-            for axis in reversed(range(len(shape))):
-                run = min(side_by_side(access, axis), padded(shape[axis]), longest)
-                contiguous = min(access.info.contiguity[axis], padded(shape[axis])) > 1
-                if (contiguous, run, access.closeness(axis)) > best:
-                    best_axis, best = axis, (contiguous, run, access.closeness(axis))
-    if not any(problem.accesses.get(member) for member in members):
-        return _between(problem, node, num_threads, per_thread)
     accesses = [access for member in members for access in problem.accesses.get(member, ())]
-    along = [access for access in accesses if access.info.contiguity[best_axis] > 1]
-    inner = [access for access in along if access.repeated == any(one.repeated for one in along)]
+    if not accesses:
+        return _between(problem, node, num_threads, per_thread)
+    best_axis, best = len(shape) - 1, (False, 1, 0)
+    longest = min(per_thread, _longest_run(accesses))
+    for access in accesses:
+        for axis in reversed(range(len(shape))):
+            run = min(side_by_side(access, axis), padded(shape[axis]), longest)
+            contiguous = min(access.info.contiguity[axis], padded(shape[axis])) > 1
+            if (contiguous, run, access.closeness(axis)) > best:
+                best_axis, best = axis, (contiguous, run, access.closeness(axis))
 
     def with_runs_of(run: int) -> Layout:
         repeats = _repeats(problem, node, best_axis, per_thread // run)
         return blocked(shape, num_threads, best_axis, run, repeats, _distances(problem, members))
 
-    # Rows that are not aligned are accessed element by element: best by neighbours, for all that others gain by runs.
-    layouts = [with_runs_of(best[1] >> bits) for bits in range(best[1].bit_length())]
+    return _with_best_runs(accesses, best_axis, best[1], with_runs_of)
+
+
+def _with_best_runs(accesses: list[Access], axis: int, longest: int, with_runs_of: Callable[[int], Layout]) -> Layout:
+    """The layout with the longest runs along an axis, or one with shorter ones where rows that are not aligned gain much.
+
+    These are accessed element by element: best by neighbours, for all that others gain by runs.
+    """
+    along = [access for access in accesses if access.info.contiguity[axis] > 1]
+    inner = [access for access in along if access.repeated == any(one.repeated for one in along)]
+    if all(side_by_side(access, axis) * access.itemsize >= ACCESS_BYTES for access in inner):
+        return with_runs_of(longest)
+    layouts = [with_runs_of(longest >> bits) for bits in range(longest.bit_length())]
     costs = [sum(access_cost(access, layout) for access in inner) for layout in layouts]
     return layouts[costs.index(min(costs))] if min(costs) < WORTH_SHORTER * costs[0] else layouts[0]
 
