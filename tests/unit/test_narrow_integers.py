@@ -173,3 +173,18 @@ def test_numbers_keep_their_names() -> None:
 def test_divisors_need_no_cast_to_64_bits() -> None:
     text = heads.translate("*fp32:16, *fp32:16, 8, 128").source
     assert "const long long head = static_cast<long long>(blockIdx.x) % H;" in text
+
+
+@triton.jit
+def planes(x_ptr, out_ptr, C, H, W, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    place = x_ptr + (tl.program_id(0) * C + tl.program_id(1)) * H * W + i
+    tl.store(out_ptr + (tl.program_id(0) * C + tl.program_id(1)) * BLOCK + i, tl.load(place))
+
+
+def test_a_product_that_begins_with_64_bits_has_as_many(run_everywhere: Any) -> None:
+    x = np.arange(2 * 3 * 20, dtype=np.float32)
+    out = run_everywhere(planes, (2, 3), x, np.zeros(96, np.float32), 3, 4, 5, BLOCK=16)[1]
+    np.testing.assert_array_equal(out.reshape(6, 16), x.reshape(6, 20)[:, :16])
+    source = planes.translate("*fp32:16, *fp32:16, i32, i32, i32, 16").source
+    assert "(static_cast<long long>(program_x) * C + program_y) * H * W" in source

@@ -310,10 +310,8 @@ class Speller:
         if INFIX.match(op.spelling(element)):  # C computes in int what is narrower
             whole = [self.as_int(arg, at) for arg, at in zip(call.args, below, strict=True)]
             operands = [text or narrow for text, narrow in zip(whole, operands, strict=True)]
-        if keep_wide and call.op == "mul":
-            first = operands[0].text
-            if not first.startswith("static_cast<long long>") and not operands[1].text.startswith("static_cast<long"):
-                operands[0] = Text(f"static_cast<long long>({first})")
+        if keep_wide and call.op == "mul" and not any(map(_has_64_bits, operands)):
+            operands[0] = Text(f"static_cast<long long>({operands[0].text})")
         if call.op in WIDENING and _is_widened(call.args[1]) and (narrow := WIDENED.fullmatch(operands[1].text)):
             operands[1] = Text(narrow[1], loosest(narrow[1]))  # C widens it, as the other operand has 64 bits
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
@@ -354,6 +352,12 @@ class Speller:
         name, texts = WRAPPED[call.op], [operand.text for operand in operands]
         self.used.helpers.setdefault(name)
         return Text(f"{name}<{call.type.dtype.cuda}>({', '.join(texts if len(texts) > 1 else ['0', *texts])})")
+
+
+def _has_64_bits(text: Text) -> bool:
+    """Whether a number, a sum or a product begins with one of 64 bits: then it has as many."""
+    first = text.text.lstrip("(") if text.operator in ("+", "-", "*") else text.text
+    return first.startswith("static_cast<long long>(")
 
 
 def _may_be_common(call: Call) -> bool:
