@@ -177,6 +177,4 @@ def _vector_copies(
         source = context.speller.text(pointer, point)
         return (*naming, Line(f"{helper}(&{array}[{place}], {source}, {valid});"))
 
-    return vectors(
-        context, layout, access, lambda point: named_elements(context, point, one) if in_loop else one(point)
-    )
+    return vectors(context, layout, access, lambda point: named_elements(context, point, one, in_loop))

@@ -45,19 +45,25 @@ def names_ahead(context: Context, loop: For, loads: Iterable[Assign]) -> Iterato
                 definitions[:0] = _defined(context, variable, scalar, context.speller.text(value))
 
 
-def named_elements(context: Context, point: Point, spelled: Callable[[Point], tuple[Node, ...]]) -> tuple[Node, ...]:
-    """What is `spelled` at an element, in the body of a loop, below the indices that it is found by more than once."""
+def named_elements(
+    context: Context, point: Point, spelled: Callable[[Point], tuple[Node, ...]], in_loop: bool
+) -> tuple[Node, ...]:
+    """What is `spelled` at an element, in the body of a loop below the indices that it is found by more than once."""
+    if not in_loop:
+        return spelled(point)
     with context.speller.naming_elements() as called:
         nodes = spelled(point)
-        definitions: list[Node] = []
-        lines: set[int] = set()
-        for value, (variable, statement) in reversed([*context.speller.tiles.items()]):
+        found: list[tuple[Variable, Assign, str]] = []
+        for value, (variable, statement) in reversed([*context.speller.tiles.items()]):  # later ones call earlier ones
             if value in called:
                 text = context.speller.definition(value, replace(point, axes=called[value]))
-                again = statement.origin is not None and id(statement.origin.span) in lines
-                line, first = (definitions[:1], definitions[1:]) if again else ([], definitions)
-                definitions = [*line, *_defined(context, variable, statement, text, again), *first]
-                lines.add(id(statement.origin.span))
+                found.append((variable, statement, text))
+    definitions: list[Node] = []
+    quoted = None
+    for variable, statement, text in reversed(found):
+        lines = _defined(context, variable, statement, text)
+        definitions += lines[-1:] if statement.origin.span is quoted else lines
+        quoted = statement.origin.span
     return (*definitions, *nodes)
 
 
@@ -65,11 +71,11 @@ def _named(context: Context, loop: For, statement: Assign) -> Variable:
     return context.beside(id(loop), statement.target, "ahead", ValueType(statement.target.type.element))
 
 
-def _defined(context: Context, variable: Variable, statement: Assign, text: str, again: bool = False) -> list[Node]:
-    """The line that gives a name to what a statement computes, below that statement, unless this is the same one `again`."""
-    line = Line(f"const {ctype(variable.type)} {context.names.variable(variable)} = {text};")
+def _defined(context: Context, variable: Variable, statement: Assign, text: str) -> list[Node]:
+    """The line that gives a name to what a statement computes, below that statement."""
     origin = replace(statement.origin.noted(REMARK), comments=(), blank_before=False)
-    return [line] if again else [*tag(origin, "", False), line]
+    line = f"const {ctype(variable.type)} {context.names.variable(variable)} = {text};"
+    return [*tag(origin, "", False), Line(line)]
 
 
 def _values(loop: For) -> dict[Expr, Assign]:

@@ -148,9 +148,7 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
         return (*naming, Line(f"{helper}(&{place}, {source}, {valid});"))
 
     in_loop = math.prod(layout.register_shape()) > access.width * math.prod(dict(access.repeats).values())
-    nodes = vectors(
-        context, layout, access, lambda point: named_elements(context, point, one) if in_loop else one(point)
-    )
+    nodes = vectors(context, layout, access, lambda point: named_elements(context, point, one, in_loop))
     if by_all and (guard := copies_guard(context, layout)):
         return (Branch(guard, nodes, comment="the other threads would copy the same"),)
     if copy is None or copy.lane_bits == LANE_BITS:
