@@ -121,9 +121,8 @@ def test_what_a_name_stands_for_is_computed_once_for_an_element() -> None:
     copies = re.sub(r"//.*", "", artifact.source.partition("const auto load_tiles")[2].partition("};")[0])
     assert re.findall(r"const int (\w+)_ahead = ", copies) == ["column", "row"]
     assert copies.count("% W") == copies.count("/ W % H") == 1 and " & " not in copies
-    assert (
-        artifact.source.count("column, row = pixels % W - 1") == 2
-    )  # for the copies, and where they are folded into them
+    # Quoted for the copies, and where the loop has it, as folded into them.
+    assert artifact.source.count("column, row = pixels % W - 1") == 2
     if nvrtc.is_available():
         assert "warning" not in nvrtc.compile_text(artifact).log
 

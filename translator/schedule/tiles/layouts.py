@@ -26,9 +26,7 @@ from .layout_problem import Access, Node, Path, Problem
 from .outer_tiles import outer_layout
 from .paths import is_join, operand_axes, result_axes
 
-WORTH_SHORTER = (
-    0.75  # of what accesses cost with the longest runs: caches make up for less, and neighbours share indices
-)
+WORTH_SHORTER = 0.75  # of what accesses cost with the longest runs: caches make up for less
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 
 
