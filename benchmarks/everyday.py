@@ -20,8 +20,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import everyday_algebra_cases
 import everyday_cases
 import everyday_chunk_cases
+import everyday_images_cases
 import everyday_layers_cases
 import everyday_numerics_cases
 import everyday_product_cases
@@ -38,6 +40,8 @@ SOURCES = {
     "everyday_numerics.py": everyday_numerics_cases.CASES,
     "everyday_layers.py": everyday_layers_cases.CASES,
     "everyday_sequences.py": everyday_sequence_cases.CASES,
+    "everyday_algebra.py": everyday_algebra_cases.CASES,
+    "everyday_images.py": everyday_images_cases.CASES,
 }
 
 

@@ -169,6 +169,10 @@ def _floordiv(call: Call, args: list[AxisInfo]) -> AxisInfo:
     left, right = args
     if right.value == 1:
         return left
+    axes = range(len(left.contiguity))
+    divisor = power_of_two_divisor(right.value) if right.value else 1
+    # What is a multiple of the divisor is divided without a rest, whatever its sign.
+    quotients = tuple(max(left.everywhere(a) // divisor, 1) if divisor == right.value else 1 for a in axes)
     if not right.value or right.value < 0 or not left.nonnegative:
         # A divisor that is not known is taken to be positive, as in the box analysis.
         sign = left.nonnegative and right.value is None
@@ -178,11 +182,8 @@ def _floordiv(call: Call, args: list[AxisInfo]) -> AxisInfo:
                 gcd(gcd(left.contiguity[a], left.divisibility[a]), right.divisibility[a]) for a in range(len(equal))
             )
             equal = tuple(max(equal[a], gcd(run, right.constancy[a])) for a, run in enumerate(runs))
-        return replace(unknown(call.type), constancy=equal, nonnegative=sign)
-    axes = range(len(left.contiguity))
-    divisor = power_of_two_divisor(right.value)
+        return replace(unknown(call.type), divisibility=quotients, constancy=equal, nonnegative=sign)
     equal = tuple(max(left.constancy[a], gcd(gcd(left.contiguity[a], left.divisibility[a]), divisor)) for a in axes)
-    quotients = tuple(max(left.everywhere(a) // divisor, 1) if divisor == right.value else 1 for a in axes)
     return AxisInfo(tuple(1 for _ in axes), quotients, equal, None, True)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ..diagnostics import CompilationError, DTypeError, Span
 from ..frozen import frozen
-from ..ir.nodes import Assign, Call, Expr, Use
-from ..ir.types import ValueType
-from ..language.dtypes import DType, bfloat16, float32, int8, int32, uint8, uint16
-from ..ops.scaled import FP4, NAN_SCALE, computed_in, operand_type, scale_group, unpacked_shape
+from ..ir.nodes import Assign, Expr, Use
+from ..language.dtypes import DType, bfloat16, float32, int8, uint8, uint16
+from ..ops.scaled import FP4, FP4_BIAS, NAN_SCALE, computed_in, operand_type, scale_group, unpacked_shape
 from .builder import Builder
 from .builtins_dot import HANDLERS as DOT
+from .builtins_join import joined
 from .builtins_memory import base_name
 from .builtins_shape import permuted, reshaped
 from .shapes import broadcast_to, cast_to, describe, elementwise, placed, to_expr
@@ -85,14 +85,10 @@ def _widened(builder: Builder, operand: Operand, wide: DType, fast: bool, span: 
     group = scale_group(
         operand.name, scale.type.shape, shape[operand.k_axis], shape[operand.rows_axis], scale.type.dtype
     )  # fmt: skip
-    spread = _named(builder, _spread(builder, operand, scale, group, shape, span), f"{name}_scale")
-    if spread.type.dtype != uint8:
-        return _named(builder, elementwise("mul", [value, cast_to(spread, wide, span)], span), f"{name}_scaled")
-    product = elementwise("mul", [value, _from_e8m0(spread, wide, span)], span)
-    if not fast:
-        nan = cast_to(to_expr(Const(float("nan")), span), wide, span)
-        product = elementwise("where", [elementwise("eq", [spread, Const(NAN_SCALE)], span), nan, product], span)
-    return _named(builder, product, f"{name}_scaled")
+    factors = cast_to(scale, wide, span) if scale.type.dtype != uint8 else _from_e8m0(scale, wide, fast, span)
+    factors = _named(builder, factors, f"{name}_factor")
+    spread = _spread(builder, operand, factors, group, shape, span)
+    return _named(builder, elementwise("mul", [value, spread], span), f"{name}_scaled")
 
 
 def _spread(
@@ -112,34 +108,34 @@ def _unpacked(builder: Builder, packed: Expr, axis: int, span: Span) -> Expr:
     """The 4-bit numbers of bytes, the low one first, as uint8: twice as many along `axis`."""
     shape = packed.type.shape
     axis %= len(shape)
-    pairs = (*shape[: axis + 1], 2, *shape[axis + 1 :])
-    both = broadcast_to(reshaped(builder, packed, (*pairs[: axis + 1], 1, *pairs[axis + 2 :]), span), pairs, span)
-    halves = Call(ValueType(int32, (2,)), "arange", (), (("start", 0), ("end", 2)), span=span)
-    places = cast_to(elementwise("mul", [halves, Const(4)], span), uint8, span)
-    flat = (1,) * (axis + 1) + (2,) + (1,) * (len(shape) - axis - 1)
-    shifts = broadcast_to(reshaped(builder, places, flat, span), pairs, span)
-    nibbles = elementwise("and", [elementwise("shr", [both, shifts], span), Const(15)], span)
-    return reshaped(builder, nibbles, (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]), span)
+    halves = elementwise("and", [packed, Const(15)], span), elementwise("shr", [packed, Const(4)], span)
+    others = range(axis + 1, len(shape))
+    pairs = permuted(builder, joined(*halves, span), (*range(axis + 1), len(shape), *others), span)
+    return reshaped(builder, pairs, (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]), span)
 
 
 def _from_fp4(nibbles: Expr, wide: DType, span: Span) -> Expr:
-    """E2m1 numbers as `wide`, by their bits: sign, 2 of exponent, 1 of mantissa; 0 and 0.5 are subnormal."""
+    """E2m1 numbers as `wide`, by their bits: sign, 2 of exponent, 1 of mantissa; 0.5 is subnormal.
+
+    In the places that these bits have in `wide` they are as much too small as the two exponents' biases differ, subnormal
+    or not, and a product with a power of two puts that right.
+    """
     bits = cast_to(nibbles, uint16, span)
-    mantissa = wide.mantissa_bits
-    half = (wide.exponent_bias - 1) << mantissa  # the bits of 0.5, which is also what rebiases the exponent
-    magnitude = elementwise("and", [bits, Const(7)], span)
-    normal = elementwise("add", [elementwise("shl", [magnitude, Const(mantissa - 1)], span), Const(half)], span)
-    subnormal = elementwise("mul", [magnitude, Const(half)], span)
-    chosen = elementwise("where", [elementwise("gt", [magnitude, Const(1)], span), normal, subnormal], span)
+    magnitude = elementwise("shl", [elementwise("and", [bits, Const(7)], span), Const(wide.mantissa_bits - 1)], span)
     sign = elementwise("shl", [elementwise("and", [bits, Const(8)], span), Const(12)], span)
-    return cast_to(elementwise("or", [chosen, sign], span), wide, span, bitcast=True)
+    small = cast_to(elementwise("or", [magnitude, sign], span), wide, span, bitcast=True)
+    return elementwise("mul", [small, Const(2.0 ** (wide.exponent_bias - FP4_BIAS))], span)
 
 
-def _from_e8m0(scale: Expr, wide: DType, span: Span) -> Expr:
-    """Powers of two `2 ** (scale - 127)`, by the bits of bf16; 0 gives 0."""
+def _from_e8m0(scale: Expr, wide: DType, fast: bool, span: Span) -> Expr:
+    """Powers of two `2 ** (scale - 127)`, by the bits of bf16; 0 gives 0, and 255 NaN unless `fast`."""
     bits = elementwise("shl", [cast_to(scale, uint16, span), Const(bfloat16.mantissa_bits)], span)
     power = cast_to(bits, bfloat16, span, bitcast=True)
-    return power if wide == bfloat16 else cast_to(cast_to(power, float32, span), wide, span)
+    power = power if wide == bfloat16 else cast_to(cast_to(power, float32, span), wide, span)
+    if fast:
+        return power
+    nan = cast_to(to_expr(Const(float("nan")), span), wide, span)
+    return elementwise("where", [elementwise("eq", [scale, Const(NAN_SCALE)], span), nan, power], span)
 
 
 HANDLERS = {"dot_scaled": _dot_scaled}

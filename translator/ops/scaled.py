@@ -8,6 +8,7 @@ from ..language.dtypes import DType, bfloat16, float8e4nv, float8e5, float16, in
 # The element type behind each format; two e2m1 numbers stand in one uint8, the first in its low bits.
 FORMATS = {"e2m1": uint8, "e4m3": float8e4nv, "e5m2": float8e5, "bf16": bfloat16, "fp16": float16}
 FP4 = "e2m1"
+FP4_BIAS = 1  # of its exponent
 FP4_MAGNITUDES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 GROUPS = (16, 32)  # elements of K that share a scale
 NAN_SCALE = 0xFF

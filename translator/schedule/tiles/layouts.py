@@ -116,15 +116,11 @@ def _choose_anchors(problem: Problem, thread_bits: int) -> None:
 
 
 def _joined_to(problem: Problem, node: Node) -> list[Node]:
-    """The halves of a join that touches no memory: it takes its layout from theirs, so that a thread holds both."""
+    """The halves of a join that is neither loaded nor stored: it takes its layout from theirs, so that a thread holds both."""
     relations = [
         r for r in problem.relations_of.get(node, ()) if r.node == node and any(is_join(*step) for step in r.path)
     ]
-    meets = any(
-        problem.accesses.get(member)
-        for one in (node, *(r.variable for r in relations))
-        for member in _alike(problem, one)
-    )
+    meets = any(problem.accesses.get(member) for member in _alike(problem, node))
     return [] if meets else [relation.variable for relation in relations]
 
 
