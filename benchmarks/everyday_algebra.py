@@ -155,7 +155,7 @@ def int8_attention(q_ptr, q_scale_ptr, k_ptr, k_scale_ptr, v_ptr, out_ptr, lengt
 
 @triton.jit
 def row_products(x_ptr, out_ptr, M, K, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr):
-    """x @ x.T, of which each block below the diagonal is computed and stored twice."""
+    """X @ x.T, of which each block below the diagonal is computed and stored twice."""
     i = tl.program_id(0)
     j = tl.program_id(1)
     if i < j:
@@ -177,7 +177,9 @@ def row_products(x_ptr, out_ptr, M, K, BLOCK: tl.constexpr, BLOCK_K: tl.constexp
 
 
 @triton.jit
-def kernel_sums(x_ptr, y_ptr, w_ptr, out_ptr, N, gamma, DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+def kernel_sums(
+    x_ptr, y_ptr, w_ptr, out_ptr, N, gamma, DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+):
     """Sums over n of exp(-gamma * |x_m - y_n|^2) * w_n."""
     m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     d = tl.arange(0, DIM)
@@ -309,7 +311,9 @@ def short_convolution(x_ptr, w_ptr, out_ptr, L, OUT, IN: tl.constexpr, TAPS: tl.
         w = tl.load(w_ptr + (tap * OUT + o)[:, None] * IN + i[None, :])
         acc = tl.dot(w, x, acc)
     acc = tl.maximum(acc, 0.0)
-    tl.store(out_ptr + (batch * OUT + o)[:, None] * out_length + place[None, :], acc, mask=(place < out_length)[None, :])
+    tl.store(
+        out_ptr + (batch * OUT + o)[:, None] * out_length + place[None, :], acc, mask=(place < out_length)[None, :]
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- scaled floats

@@ -39,7 +39,9 @@ def bias_attention(heads: int, length: int, dim: int) -> Problem:
     bias, out = randn(heads, length, length, dtype=BF16), empty(heads, length, dim, dtype=BF16)
 
     def reference() -> torch.Tensor:
-        alone = lambda h: F.scaled_dot_product_attention(*(t[h, None].double() for t in (q, k, v)), attn_mask=bias[h].double())
+        alone = lambda h: F.scaled_dot_product_attention(
+            *(t[h, None].double() for t in (q, k, v)), attn_mask=bias[h].double()
+        )
         return torch.cat([alone(h) for h in range(heads)])
 
     meta = {"DIM": dim, "BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 8, "num_stages": 3}
@@ -152,7 +154,11 @@ def complex_product(m: int, n: int, k: int) -> Problem:
 
 
 def short_convolution(batch: int, channels: int, length: int, stride: int) -> Problem:
-    x, w, out = randn(batch, channels, length), randn(5, channels, channels) * 0.1, empty(batch, channels, length // stride)
+    x, w, out = (
+        randn(batch, channels, length),
+        randn(5, channels, channels) * 0.1,
+        empty(batch, channels, length // stride),
+    )
     reference = lambda: F.relu(F.conv1d(x.double(), w.double().permute(1, 2, 0), stride=stride, padding=2))
     meta = {"IN": channels, "TAPS": 5, "STRIDE": stride, "BLOCK_L": 128, "BLOCK_O": 64, "num_warps": 4, "num_stages": 2}
     grid = (batch, cdiv(length // stride, 128), channels // 64)

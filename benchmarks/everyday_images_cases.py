@@ -28,7 +28,9 @@ def bilateral(h: int, w: int) -> Problem:
         for r in range(5):
             for c in range(5):
                 near = padded[r : r + h, c : c + w]
-                part = torch.exp(-tone * (near - x.double()).square() - space * ((r - 2) ** 2 + (c - 2) ** 2)).nan_to_num()
+                part = torch.exp(
+                    -tone * (near - x.double()).square() - space * ((r - 2) ** 2 + (c - 2) ** 2)
+                ).nan_to_num()
                 total, weight = total + part * near.nan_to_num(), weight + part
         return total / weight
 
@@ -182,7 +184,9 @@ def quantile_loss(m: int, levels: int) -> Problem:
         weight = (taus.double()[None, :, None] - (error < 0).double()).abs()
         return (weight * huber).sum(2).mean(1)
 
-    return Problem((cdiv(m, 8),), (x, target, taus, out, m), {"LEVELS": levels, "BLOCK": 8}, out, reference, 8 * m * levels)
+    return Problem(
+        (cdiv(m, 8),), (x, target, taus, out, m), {"LEVELS": levels, "BLOCK": 8}, out, reference, 8 * m * levels
+    )
 
 
 CASES: tuple[tuple[Callable[..., Problem], tuple[int, ...], tuple[int, ...]], ...] = (

@@ -152,7 +152,7 @@ class TensorMap:
     """A tensor map (`CUtensorMap`) that the launcher encodes and passes by value, after the kernel's other parameters.
 
     Sizes, strides and the artifact's guards are arithmetic in the names of the kernel's integer parameters, numbers,
-    `+ - * % ( )` and comparisons: text that means the same in Python and in C++.
+    `+ - * // % ( )` and comparisons: text that means the same in Python and, with `/` for `//`, in C++, for none is below zero.
 
     Attributes:
       name: the C++ parameter, such as "a_map".

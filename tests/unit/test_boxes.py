@@ -108,6 +108,27 @@ def test_alignment_must_be_known() -> None:
 
 
 @triton.jit
+def halved(w_ptr, out_ptr, N, K, BLOCK_N: tl.constexpr, BYTES: tl.constexpr):
+    n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    byte = tl.program_id(1) * BYTES + tl.arange(0, BYTES)
+    mask = (n < N)[:, None] & (byte < K // 2)[None, :]
+    w = tl.load(w_ptr + n[:, None] * (K // 2) + byte[None, :], mask=mask, other=0)
+    tl.store(out_ptr + n[:, None] * K + byte[None, :], w, mask=mask)
+
+
+def test_the_launcher_is_asked_for_what_a_quotient_leaves_open() -> None:
+    load, _ = (described(box) for _, box in outcomes(halved, "*u8:16, *u8:16, i32, i32:16, 16, 64"))
+    half = "K // 2"
+    dims = [(64, 1, "mul(program_id(axis=1), BYTES)", half, "1"), (16, 0, "mul(program_id(), BLOCK_N)", "N", half)]
+    assert load == (dims, ["K // 2 % 16 == 0"])
+    wide = [described(box) for _, box in outcomes(halved, "*fp64:16, *fp64:16, i32, i32:16, 16, 64")]
+    assert wide[0][1] == []  # a multiple of 8 elements is enough
+    reasons = [described(box) for _, box in outcomes(halved, "*u8:16, *u8:16, i32, i32, 16, 64")]
+    assert reasons[0] == "the stride K // 2 is not known to be a multiple of 16 bytes"
+    check(halved, "*u8:16, *u8:16, i32, i32:16, 16, 64", 2)
+
+
+@triton.jit
 def batched(a_ptr, out_ptr, M, K, stride_b, stride_m, ROWS: tl.constexpr, D: tl.constexpr):
     a_ptr += tl.program_id(1).to(tl.int64) * stride_b + 2 * stride_b
     start_m = tl.program_id(0) * ROWS
@@ -263,6 +284,7 @@ def test_parameter_text() -> None:
     assert parameter_text(call("mod", n, call("mul", m, m))) == "n % (m * m)"
     assert parameter_text(call("eq", call("mod", n, Literal(scalar, 128, symbol="BLOCK")), m)) == "n % 128 == m"
     assert parameter_text(call("neg", n)) == "(-n)"
+    assert parameter_text(call("mod", call("floordiv", n, Literal(scalar, 2)), Literal(scalar, 16))) == "n // 2 % 16"
     with pytest.raises(TypeError):
-        parameter_text(call("floordiv", n, m))
+        parameter_text(call("minimum", n, m))
     assert math.isclose(eval(parameter_text(call("neg", n)), {}, {"n": 3}), -3)

@@ -28,7 +28,7 @@ def other_things(x_ptr, index_ptr, out_ptr, M, stride, odd, n, D: tl.constexpr):
     a += tl.load(plain, mask=(rows[:, None] < M) & (rows[:, None] < n), other=0.0)
     a += tl.load(plain, mask=(found[:, None] < M), other=0.0)
     a += tl.load(plain, mask=rows[:, None] + columns[None, :] < M, other=0.0)
-    a += tl.load(plain, mask=rows[:, None] < M // 2, other=0.0)
+    a += tl.load(plain, mask=rows[:, None] < M // stride, other=0.0)
     a += tl.load(plain, mask=rows[:, None] >= 3, other=0.0)
     a += tl.load(plain, volatile=True)
     a += tl.load(plain, cache_modifier=".cg")

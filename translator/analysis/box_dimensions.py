@@ -208,8 +208,21 @@ def _check_dimensions(dims: list[BoxDim], pointer: Expr, site: Site) -> None:
     for dim in dims:
         if dim.side > MAX_SIDE:
             raise NotAffineError(f"axis {dim.axis} has {int(dim.side)} elements, more than the {MAX_SIDE} of a box")
-        if dim is not dims[0] and site.divisor(dim.stride) * itemsize(pointer) % TENSOR_ALIGNMENT:
+        if dim is not dims[0] and not is_aligned(dim.stride, itemsize(pointer), site) and not _may_be(dim.stride, site):
             text = parameter_text(dim.stride)
             raise NotAffineError(f"the stride {text} is not known to be a multiple of {TENSOR_ALIGNMENT} bytes")
     if len(dims) > MAX_RANK:
         raise NotAffineError(f"it has {len(dims)} dimensions, more than {MAX_RANK}")
+
+
+def is_aligned(stride: Expr, item_bytes: int, site: Site) -> bool:
+    """Whether a stride is known to be a multiple of 16 bytes."""
+    return site.divisor(stride) * item_bytes % TENSOR_ALIGNMENT == 0
+
+
+def _may_be(stride: Expr, site: Site) -> bool:
+    """Whether a launch should be asked for a stride's alignment: of parameters that are multiples of 16, it is a quotient."""
+    variables = set(used_variables(stride))
+    return bool(variables) and all(
+        v in site.divisors and site.divisors[v].divisibility[0] % TENSOR_ALIGNMENT == 0 for v in variables
+    )

@@ -19,7 +19,7 @@ from ..ir.walk import subexpressions, used_variables
 from ..language.dtypes import PointerType, int1, int64
 from .affine import NotAffineError, Sum, build
 from .axis_info import AxisInfo, axis_info, known_divisor
-from .box_dimensions import BoxDim, Site, find_dimensions, itemsize
+from .box_dimensions import BoxDim, Site, find_dimensions, is_aligned, itemsize
 from .box_masks import find_sizes
 from .facts import Facts
 from .induction import Induction
@@ -127,6 +127,7 @@ def _find_box(call: Call, site: Site, apart: bool) -> Box:
     guards = dict(reader.guards) | site.numeric.guards
     guards |= dict.fromkeys(_sign_guards(dims, from_zero, site))
     guards |= dict.fromkeys(_start_guards(dims[0], itemsize(pointer), tuple(guards), site))
+    guards |= dict.fromkeys(_stride_guards(dims[1:], itemsize(pointer), site))
     whole = _rows_are_whole(dims[0], itemsize(pointer), tuple(guards), site) if site.mapped else None
     of = {*used_variables(place), *(v for dim in dims for e in (dim.size, dim.stride) if e for v in used_variables(e))}
     made_of = frozenset(of - {parameter.variable for parameter in site.kernel.parameters})
@@ -195,9 +196,18 @@ def _start_guards(dim: BoxDim, item_bytes: int, guards: tuple[Expr, ...], site: 
         raise NotAffineError(
             f"the start along axis {dim.axis} is not known to be a multiple of {TENSOR_ALIGNMENT} bytes"
         )
-    value = build(unaligned)
-    rest = Call(value.type, "mod", (value, Literal(value.type, wanted)))
-    return [Call(ValueType(int1), "eq", (rest, Literal(value.type, 0)))]
+    return [_is_multiple(build(unaligned), wanted)]
+
+
+def _stride_guards(dims: tuple[BoxDim, ...], item_bytes: int, site: Site) -> list[Expr]:
+    """The conditions, if any, under which the strides of a mapped box are multiples of 16 bytes, as hardware asks."""
+    unaligned = [dim.stride for dim in dims if site.mapped and not is_aligned(dim.stride, item_bytes, site)]
+    return [_is_multiple(stride, TENSOR_ALIGNMENT // item_bytes) for stride in unaligned]
+
+
+def _is_multiple(value: Expr, number: int) -> Expr:
+    rest = Call(value.type, "mod", (value, Literal(value.type, number)))
+    return Call(ValueType(int1), "eq", (rest, Literal(value.type, 0)))
 
 
 def _rows_are_whole(dim: BoxDim, item_bytes: int, guards: tuple[Expr, ...], site: Site) -> Expr | None:
@@ -205,8 +215,7 @@ def _rows_are_whole(dim: BoxDim, item_bytes: int, guards: tuple[Expr, ...], site
     wanted, known = TENSOR_ALIGNMENT // item_bytes, site.divisors | _divisors_under(guards)
     if dim.size is None or axis_info(dim.size, known).divisibility[0] % wanted == 0:
         return None
-    rest = Call(dim.size.type, "mod", (dim.size, Literal(dim.size.type, wanted)))
-    return Call(ValueType(int1), "eq", (rest, Literal(dim.size.type, 0)))
+    return _is_multiple(dim.size, wanted)
 
 
 def _divisors_under(guards: tuple[Expr, ...]) -> dict[Variable, AxisInfo]:

@@ -81,12 +81,17 @@ class Reader:
         return self._factor(expr)
 
     def over_parameters(self, terms: Sum) -> bool:
-        """Whether a sum consists of integer parameters and numbers."""
+        """Whether a sum consists of integer parameters, their quotients by numbers, and numbers."""
         return all(self.is_parameter(factor) for term in terms for factor in term.unknowns)
 
     def is_parameter(self, factor: Expr) -> bool:
-        """Whether a factor is an integer parameter."""
-        return isinstance(factor, Use) and factor.variable in self.parameters and not factor.type.is_pointer
+        """Whether a factor is an integer parameter, or its quotient by a positive number."""
+        match factor:
+            case Use(variable=variable):
+                return variable in self.parameters and not factor.type.is_pointer
+            case Call(op="floordiv", args=(Use() as dividend, Literal(value=divisor))):
+                return divisor > 0 and self.is_parameter(dividend)
+        return False
 
     # ------------------------------------------------------------------------------------------------------ leaves
 

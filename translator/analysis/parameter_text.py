@@ -1,10 +1,10 @@
-"""Conditions and sizes for the launcher: text that means the same in Python and in C++."""
+"""Conditions and sizes for the launcher: text that means the same in Python and, with `/` for `//`, in C++."""
 
 from __future__ import annotations
 
 from ..ir.nodes import Call, Expr, Literal, Use
 
-OPERATORS = {"mul": ("*", 3), "mod": ("%", 3), "add": ("+", 2), "sub": ("-", 2),
+OPERATORS = {"mul": ("*", 3), "mod": ("%", 3), "floordiv": ("//", 3), "add": ("+", 2), "sub": ("-", 2),
              "lt": ("<", 1), "le": ("<=", 1), "gt": (">", 1), "ge": (">=", 1), "eq": ("==", 1), "ne": ("!=", 1)}  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from ..tiles.registers import register_count
 from .dot_plan import DotPlan, Dots, Operand
 from .operand_tiles import turned_tile
 
-LEAST_SUMS = 64  # registers of what a thread has of the products ahead: shorter iterations lose more than they win
+LEAST_SUMS = 96  # registers of what a thread has of all products: shorter iterations lose more than they win
 STAGES_OF_ONE_GROUP = 3  # a stage is in use for longer than an iteration: with two the next tiles would be late
 
 
@@ -92,7 +92,7 @@ def _stagger(
     kept = register_count(plan.a.variable, layouts[plan.a.variable]) if plan.rows_in_registers else 0
     sums = [register_count(v, layouts[v]) for v in (body.dot(place).target for place in ahead)]
     kept += sum(sums) - max(sums)
-    if sum(sums) < LEAST_SUMS:
+    if sum(sums) + register_count(late.target, layouts[late.target]) < LEAST_SUMS:
         return None
     early = body.read_by_none_but(ahead)
     read_ahead = {variable for place in ahead for variable in body.operands(place)} & set(ring.tiles)
