@@ -11,7 +11,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.analysis.axis_info import AxisInfo
 from tilewright.runtime.building import nvrtc
-from tilewright.schedule.tiles.access_costs import access_cost
+from tilewright.schedule.tiles.access_costs import access_cost, address_cost
 from tilewright.schedule.tiles.layout import blocked
 from tilewright.schedule.tiles.layout_problem import Access
 
@@ -74,6 +74,33 @@ def test_a_single_shifted_load_among_aligned_ones_leaves_vectors(run_everywhere:
     out = run_everywhere(aligned_rows, (3,), u, np.zeros((3, 80), np.float32), 80, BLOCK=64)[1]
     expected = u[:3, :64] + u[1:4, :64] + u[2:, :64] + u[1:4, 1:65]
     np.testing.assert_array_equal(out[:, :64], expected)
+
+
+@triton.jit
+def near(x_ptr, out_ptr, W, R: tl.constexpr, C: tl.constexpr):
+    r = 1 + tl.arange(0, R)[:, None]
+    c = tl.program_id(0) * C + tl.arange(0, C)[None, :]
+    total = tl.load(x_ptr + r * W + c)
+    for dr in tl.static_range(-1, 2):
+        for dc in tl.static_range(-1, 2, 2):
+            total += tl.load(x_ptr + (r + dr) * W + c + dc, mask=(c + dc >= 0) & (c + dc < W), other=0.0)
+    tl.store(out_ptr + r * W + c, total)
+
+
+def test_further_rows_cost_addresses(run_everywhere: Any) -> None:
+    """Runs of one element would be best for the shifted accesses, but take four times as many rows of a thread."""
+    by_fours, single = blocked((16, 64), 128, 1, 4), blocked((16, 64), 128, 1, 1)
+    access = Access(AxisInfo((1, 64), (1, 4), (1, 1)), 4, {1: 1}, True, False)
+    assert (address_cost(access, by_fours, 1), address_cost(access, single, 1)) == (16, 112)
+    known = Access(access.info, 4, {0: 512, 1: 1}, True, False)
+    assert address_cost(known, single, 1) == 0  # one address, and numbers from it
+    source = near.translate("*fp32:16, *fp32:16, i32:16, 16, 64").source
+    assert "columns: 16 threads x 4 consecutive" in source
+    x = np.random.default_rng(1).standard_normal((18, 128)).astype(np.float32)
+    out = run_everywhere(near, (2,), x, np.zeros_like(x), 128, R=16, C=64, tolerance=1e-5)[1]
+    wide = np.pad(x, ((0, 0), (1, 1)))
+    expected = x[1:17] + sum(wide[1 + dr : 17 + dr, 1 + dc : 129 + dc] for dr in (-1, 0, 1) for dc in (-1, 1))
+    np.testing.assert_allclose(out[1:17], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_rows_of_any_length_are_right(run_everywhere: Any) -> None:

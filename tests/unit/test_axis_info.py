@@ -90,3 +90,23 @@ def test_comparisons_do_not_split_runs(left: Expr, right: Expr, op: str, scale: 
     run = min(info.constancy[0], SIDE)
     for start in range(0, SIDE, run):
         assert len(set(values[start : start + run].tolist())) == 1
+
+
+def test_numbers_that_cancel_each_other_leave_what_was_known() -> None:
+    """As in convolutions, whose middle tap reads `place + 2 - 2`."""
+    index = Call(TILE, "arange", (), (("start", 0), ("end", SIDE)))
+
+    def moved(op: str, expr: Expr, number: int) -> Expr:
+        return Call(TILE, op, (expr, Literal(TILE, number)))
+
+    there_and_back = axis_info(moved("sub", moved("add", index, 2), 2), {})
+    assert there_and_back.divisibility == axis_info(index, {}).divisibility and there_and_back.nonnegative
+    assert axis_info(moved("add", moved("sub", index, 3), 11), {}).divisibility == (8,)
+    assert axis_info(moved("sub", moved("add", index, 2), 3), {}).divisibility == (1,)
+
+
+def test_what_is_divided_without_a_rest_stays_aligned() -> None:
+    halves = Call(TILE, "floordiv", (Call(TILE, "broadcast", (Use(SCALAR.type, SCALAR),)), Literal(TILE, 2)))
+    info = axis_info(halves, {SCALAR: known_divisor(16)})
+    assert info.divisibility == (8,) and not info.nonnegative  # whatever the scalar's sign is
+    assert axis_info(halves, {SCALAR: known_divisor(1)}).divisibility == (1,)

@@ -38,6 +38,7 @@ class AxisInfo:
       value: the value when it is the same known number everywhere.
       nonnegative: whether no value is below zero. Division and remainder round towards zero, so what they do to runs
         is known for such values only.
+      sum_of: of a sum with a known number, what it was without it, and the number: `x + 2 - 2` is as aligned as x.
     """
 
     contiguity: tuple[int, ...]
@@ -45,6 +46,7 @@ class AxisInfo:
     constancy: tuple[int, ...]
     value: int | None = None
     nonnegative: bool = False
+    sum_of: tuple[AxisInfo, int] | None = None
 
     def start_divisor(self, axis: int, run: int) -> int:
         """A divisor of the first values of runs of length `run`, which may be shorter than the runs known."""
@@ -126,6 +128,15 @@ def _program(call: Call, _: list[AxisInfo]) -> AxisInfo:
 
 def _add(call: Call, args: list[AxisInfo]) -> AxisInfo:
     left, right = args
+    if call.op == "ptr_add" or right.value is None or left.value is not None:
+        return _sum(call, left, right)
+    base, before = left.sum_of or (left, 0)
+    number = before - right.value if call.op == "sub" else before + right.value
+    whole = _sum(replace(call, op="add"), base, constant(call.type, number)) if number else base
+    return replace(whole, sum_of=(base, number))
+
+
+def _sum(call: Call, left: AxisInfo, right: AxisInfo) -> AxisInfo:
     axes = range(len(left.contiguity))
     scale = _stride(call.type) if call.op == "ptr_add" else 1
     contiguity = [gcd(left.contiguity[a], right.constancy[a]) for a in axes]

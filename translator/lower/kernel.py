@@ -12,7 +12,7 @@ from ..analysis.origins import Origins
 from ..analysis.overflow import wrapping_calls
 from ..hardware import REGISTER_FILE, REGISTER_STEP
 from ..ir.c_names import MATH_NAMES, can_be_global
-from ..ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Variable
+from ..ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32, float64, int32
@@ -241,9 +241,11 @@ def _variable_names(kernel: Kernel) -> list[str]:
 
 
 def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int, ...], str]]:
-    """Every layout of the schedule with a tile that has it, in source order."""
+    """Every layout of the schedule with a tile that has it, in source order, behind them those of loads for a next iteration."""
     found: list[tuple[Layout, tuple[int, ...], str]] = []
-    for statement in statements(kernel.body):
+    loads = [s for s in statements(kernel.body) if isinstance(s, Assign) and s.targets[0] in schedule.rings.for_next]
+    early = {id(statement) for statement in loads}
+    for statement in (*(s for s in statements(kernel.body) if id(s) not in early), *loads):
         for target in getattr(statement, "targets", ()):
             for layout in schedule.index_layouts.get(target, ()):
                 found.append((layout, target.type.shape, target.name))

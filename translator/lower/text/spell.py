@@ -468,7 +468,8 @@ def _kept(op: str, operands: list[Text]) -> int | None:
 
 def _comes_to_nothing(op: str, operands: list[Text]) -> bool:
     """Whether an operation on integers is 0, whatever its other operand is."""
-    return (op == "mul" and 0 in (operands[0].number, operands[1].number)) or (op == "mod" and operands[1].number == 1)
+    first, second = operands[0].number, operands[-1].number
+    return (op == "mul" and 0 in (first, second)) or (op == "mod" and second == 1) or (op == "floordiv" and first == 0)
 
 
 def _int32() -> DType:

@@ -53,24 +53,27 @@ def computed_operand(
 
 def _sources(kernel: Kernel, facts: Facts, variable: Variable) -> frozenset[Variable] | None:
     """The large tiles that a tile is computed from, element by element; None where it follows from anything else."""
-    made = {s.target: s for s in statements(kernel.body) if isinstance(s, Assign) and len(s.targets) == 1}
+    made: dict[Variable, list[Assign]] = {}
+    for statement in statements(kernel.body):
+        if isinstance(statement, Assign) and len(statement.targets) == 1:
+            made.setdefault(statement.target, []).append(statement)
     found: set[Variable] = set()
     pending, seen, size = [variable], {variable}, math.prod(variable.type.shape)
     while pending:
         one = pending.pop()
         if not one.type.is_tile or one in facts.index:
             continue
-        statement = made.get(one)
-        if statement is None or facts.assignments[one] != 1:
+        ways = made.get(one, [])
+        loads, large = [assigns(way, "load", "box_read") for way in ways], math.prod(one.type.shape) * FEW > size
+        if len(ways) != facts.assignments[one] or not ways or (len(ways) > 1 and (large or not all(loads))):
             return None
-        loads = assigns(statement, "load", "box_read")
-        if loads and math.prod(one.type.shape) * FEW > size:
+        if all(loads) and large:
             found.add(one)
-        elif is_elementwise(statement.value):
-            new = set(used_variables(statement.value)) - seen
+        elif is_elementwise(ways[0].value):
+            new = set(used_variables(ways[0].value)) - seen
             pending += new
             seen |= new
-        elif not loads:
+        elif not all(loads):
             return None
     return frozenset(found)
 

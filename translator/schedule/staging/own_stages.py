@@ -48,7 +48,7 @@ def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
     """The loads among the `top` statements of a loop that can be made ahead."""
     found: list[Found] = []
     for statement in top:
-        if not isinstance(statement, Assign) or not _is_plain_load(plan, statement):
+        if not isinstance(statement, Assign) or not is_plain_load(plan, statement):
             continue
         if statement.target in plan.in_turn:
             continue
@@ -146,7 +146,7 @@ def _tile_bytes(variable: Variable) -> int:
     return math.prod(map(padded, type_.shape)) * type_.dtype.itemsize if type_.is_tile else 0
 
 
-def _is_plain_load(plan: RingPlan, statement: Assign) -> bool:
+def is_plain_load(plan: RingPlan, statement: Assign) -> bool:
     """Whether a load brings elements into registers, from memory that the kernel does not write, without special wishes."""
     call, target = statement.value, statement.targets[0]
     if not isinstance(call, Call) or call.op != "load" or target in plan.dots.staged:

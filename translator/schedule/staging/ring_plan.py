@@ -93,6 +93,7 @@ class Rings:
         False  # whether a block with tensor copies runs one program, and has no loop around the one that copies
     )
     folded: frozenset[Variable] = frozenset()  # what the places of loads and stores were computed from
+    for_next: frozenset[Variable] = frozenset()  # what loads of the next iteration bring (`next_loads.py`)
 
     def of(self, loop: Variable) -> Ring | None:
         """The ring of the loop with this variable."""
@@ -150,6 +151,7 @@ class RingPlan:
     replaced: dict[int, Statement] = field(default_factory=dict)
     added: dict[tuple[int, bool], list[Statement]] = field(default_factory=dict)  # what makes maps: see `with_replaced`
     rings: list[Ring] = field(default_factory=list)
+    for_next: list[Variable] = field(default_factory=list)
     maps: dict[tuple[object, ...], TensorMap] = field(default_factory=dict)
     guards: dict[str, None] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)

@@ -9,7 +9,8 @@ loop's variable alone, so that any iteration's loads can be started from any oth
   they lie in memory (row_copies.py).
 - "own": no tile of the loop is for a dot; every thread starts copies of what it will hold itself, `stages` ahead.
 
-Tiles that are used in registers are loaded ahead too (`own_stages.py`), beside tensor copies where they are large, and loads
+Tiles that are used in registers are loaded ahead too (`own_stages.py`), beside tensor copies where they are large, or an
+iteration ahead into registers where no copy takes them (`next_loads.py`), and loads
 may find their addresses by numbers from memory (`read_ahead.py`). A load that depends on anything else that an iteration
 computes is in no ring: it is made when its turn comes.
 """
@@ -55,6 +56,7 @@ from ..products.computed_operands import read_boxes
 from ..products.dot_plan import Dots
 from ..products.dots import dot_statements, operand_of, plan_dots
 from ..products.instructions import WGMMA_CAPABILITY
+from .next_loads import load_into_registers
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, several_products
 from .persistence import axes_of_programs
 from .producer import producible
@@ -122,6 +124,7 @@ def plan_rings(
         program_axes=axes,
         once=not axes and not repeats,
         folded=frozenset(folded),
+        for_next=frozenset(plan.for_next),
     )
     return replace(kernel, body=body), found
 
@@ -180,6 +183,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
                 plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
             )
         tiles = (*(statement.target for statement in loads), *read_boxes(plan, loop, top))
+        load_into_registers(plan, loop, top)
         own = without_numbers(plan, own_loads(plan, loop, top), [])
         own = own if plan.small_loads and several_products(top) else large_loads(own)
         own = [one for one in own if id(one.statement) not in plan.replaced]
@@ -205,7 +209,10 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         elif (found := load_in_any_trip(plan, statement, loop, top)) is not None:
             moved.append(found)
     ahead, tiles = take(plan, moved), tuple(one.statement.target for one in moved)
-    own = without_numbers(plan, own_loads(plan, loop, top), moved)
+    if moved:
+        load_into_registers(plan, loop, top)
+    own = [one for one in own_loads(plan, loop, top) if id(one.statement) not in plan.replaced]
+    own = without_numbers(plan, own, moved)
     held = tuple(one.statement.target for one in own)
     stages = min(max(plan.options.num_stages, LEAST_STAGES), most_stages)
     if held and not moved:

@@ -14,6 +14,7 @@ from .layout import Layout
 from .layout_problem import Access
 
 QUOTIENT = 16  # turns that a division of integers takes
+ADDRESS = 16  # turns that an address takes to be found and a register pair to be kept in
 
 
 def access_cost(access: Access, layout: Layout) -> float:
@@ -28,6 +29,12 @@ def access_cost(access: Access, layout: Layout) -> float:
     along = (run << lanes[axis]) * access.itemsize / CACHE_LINE_BYTES
     lines = max(along, 1) * (1 << sum(lanes) - lanes[axis])
     return held / width * (1 + min(lines, WARP_SIZE)) + access.quotients * QUOTIENT * held / run
+
+
+def address_cost(access: Access, layout: Layout, axis: int) -> float:
+    """What a thread's rows along `axis` cost on top: an address each, where only the launch knows how far apart they lie."""
+    rows = math.prod(layout.registers(one) for one in range(layout.rank) if one != axis and one not in access.steps)
+    return ADDRESS * (rows - 1)
 
 
 def side_by_side(access: Access, axis: int) -> int:

@@ -20,7 +20,7 @@ from ..plan import Conversion
 from ..products.dot_plan import Dots
 from ..products.held_operands import Words
 from ..staging.ring_plan import Rings
-from .access_costs import access_cost, side_by_side
+from .access_costs import access_cost, address_cost, side_by_side
 from .layout import Layout, blocked, drop_axis
 from .layout_problem import Access, Node, Path, Problem
 from .outer_tiles import outer_layout
@@ -155,14 +155,15 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
 def _with_best_runs(accesses: list[Access], axis: int, longest: int, with_runs_of: Callable[[int], Layout]) -> Layout:
     """The layout with the longest runs along an axis, or one with shorter ones where rows that are not aligned gain much.
 
-    These are accessed element by element: best by neighbours, for all that others gain by runs.
+    These are accessed element by element: best by neighbours, for all that others gain by runs. Of further rows each has an
+    address of its own.
     """
     along = [access for access in accesses if access.info.contiguity[axis] > 1]
     inner = [access for access in along if access.repeated == any(one.repeated for one in along)]
     if all(side_by_side(access, axis) * access.itemsize >= ACCESS_BYTES for access in inner):
         return with_runs_of(longest)
     layouts = [with_runs_of(longest >> bits) for bits in range(longest.bit_length())]
-    costs = [sum(access_cost(access, layout) for access in inner) for layout in layouts]
+    costs = [sum(access_cost(access, one) + address_cost(access, one, axis) for access in inner) for one in layouts]
     return layouts[costs.index(min(costs))] if min(costs) < WORTH_SHORTER * costs[0] else layouts[0]
 
 

@@ -1,0 +1,102 @@
+"""Small tiles that no copy can bring ahead are loaded an iteration ahead into registers: plans, text, and results everyhow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+
+REMARKS = ("(for the first iteration)", "(loaded an iteration ahead)", "(for the next iteration)")
+
+
+@triton.jit
+def with_zero_points(a_ptr, w_ptr, zero_ptr, c_ptr, N, K, ADVANCE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+                     BK: tl.constexpr):  # fmt: skip
+    # A zero point of 8 bits for every column of BK weights, columns behind one another.
+    rows = tl.arange(0, BM)
+    cols = tl.program_id(0) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    groups = K // BK
+    zeros = zero_ptr + cols * groups
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        a = tl.load(a_ptr + rows[:, None] * K + start + k[None, :])
+        w = tl.load(w_ptr + (start + k)[:, None] * N + cols[None, :], mask=(cols < N)[None, :], other=0)
+        if ADVANCE:
+            zero = tl.load(zeros, mask=cols < N, other=3)
+            zeros += 1
+        else:
+            zero = tl.load(zeros + start // BK, mask=cols < N, other=3)
+        total = tl.dot(a, (w.to(tl.float16) - zero[None, :].to(tl.float16)), total)
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], total, mask=(cols < N)[None, :])
+
+
+@pytest.mark.parametrize("warps", [4, 8])
+@pytest.mark.parametrize("advance", [False, True])
+@pytest.mark.parametrize("trips", [0, 1, 2, 5])
+def test_zero_points(
+    trips: int, advance: bool, warps: int, monkeypatch: pytest.MonkeyPatch, run_everywhere: Any
+) -> None:
+    rng = np.random.default_rng(trips)
+    m, n, block = 64 if warps == 4 else 16, 80, 64
+    k = trips * block
+    a = rng.standard_normal((m, k)).astype(np.float16)
+    w = rng.integers(0, 255, (k, n)).astype(np.uint8)
+    zero = rng.integers(0, 255, (n, trips)).astype(np.uint8)
+    args = (a, w, zero, np.full((m, n), np.nan, np.float32), n, k)
+    got = run_everywhere(with_zero_points, (2,), *args, ADVANCE=advance, BM=m, BN=64, BK=block, num_warps=warps,
+                         tolerance=2e-3)[3]  # fmt: skip
+    expected = a.astype(np.float64) @ (w.astype(np.float64) - np.repeat(zero.T.astype(np.float64), block, 0))
+    np.testing.assert_allclose(got, expected, rtol=2e-3, atol=0.5)
+    if trips == 2:  # nothing is read behind the last zero point
+        monkeypatch.setenv("TILEWRIGHT_MODE", "check")
+        with_zero_points[(2,)](*args, ADVANCE=advance, BM=m, BN=64, BK=block, num_warps=warps)
+
+
+def source_of(kernel: Any, signature: str, **options: Any) -> str:
+    return str(kernel.translate(signature, **options).source)
+
+
+POINTERS = "*fp16:16, *u8:16, {}, *fp32:16, i32:16, i32:16"
+
+
+def test_the_text_says_which_iteration_a_load_is_for() -> None:
+    for advance in (False, True):
+        source = source_of(with_zero_points, f"{POINTERS.format('*u8:16')}, {advance}, 64, 128, 64")
+        assert [source.count(remark) for remark in REMARKS] == [1, 1, 1]
+        assert "start + BK < K" in source and "next_zero" in source
+        assert "NEXT_ZERO" not in source  # constants are called after the user's tile
+
+
+def test_what_copies_can_bring_stays_theirs() -> None:
+    source = source_of(with_zero_points, f"{POINTERS.format('*fp32:16')}, False, 64, 128, 64")
+    assert not any(remark in source for remark in REMARKS)
+
+
+@triton.jit
+def written(a_ptr, b_ptr, scale_ptr, c_ptr, K, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, K, BLOCK):
+        a = tl.load(a_ptr + i[:, None] * K + start + i[None, :])
+        b = tl.load(b_ptr + (start + i)[:, None] * BLOCK + i[None, :])
+        scale = tl.load(scale_ptr + start + i)
+        total += tl.dot(a, b) * scale.to(tl.float32)[None, :]
+        tl.store(scale_ptr + start + BLOCK + i, (scale + 1).to(tl.uint8))
+    tl.store(c_ptr + i[:, None] * BLOCK + i[None, :], total)
+
+
+def test_what_the_kernel_writes_is_loaded_in_its_turn(run_everywhere: Any) -> None:
+    """The next iteration loads what this one stores."""
+    assert "next_scale" not in source_of(written, "*fp16:16, *fp16:16, *u8, *fp32:16, i32:16, 64")
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal((2, 64, 64)).astype(np.float16)
+    a, b = np.concatenate([a] * 3, 1), np.concatenate([b] * 3, 0)
+    scale = np.full(256, 9, np.uint8)
+    scale[:64] = 1
+    c = run_everywhere(written, (1,), a, b, scale, np.zeros((64, 64), np.float32), 192, BLOCK=64, tolerance=2e-3)[3]
+    expected = 6 * (a[:, :64].astype(np.float64) @ b[:64].astype(np.float64))
+    np.testing.assert_allclose(c, expected, rtol=2e-3, atol=0.5)
