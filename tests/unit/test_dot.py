@@ -390,7 +390,8 @@ def test_scaled_products_are_dots_of_16_bit_floats() -> None:
     signed = typed(scaled_kernel, "*u8, *i8, *u8, *i8, *fp32, 16, 8, 64, 'e4m3', 'e4m3', True, True, 32")
     assert "eq(cast(cast(b_scale, bitcast=True)), 255:i32[8, 2])" in signed  # of int8 the bits count
     assert "permute(reshape(broadcast(reshape(b_factor))), order=(1, 0))" in signed  # NaN or a power, once for a group
-    assert "a_unpacked: u8[16, 64]" in text and "a_scaled: bf16[16, 64]" in text and "b_scaled: bf16[64, 8]" in text
+    assert "a_unpacked: u8[16, 64]" in text and "a_bits: u16[16, 64]" in text
+    assert "a_scaled: bf16[16, 64]" in text and "b_scaled: bf16[64, 8]" in text
     halves = typed(scaled_kernel, "*u8, *u8, *fp16, None, *fp32, 16, 8, 64, 'e2m1', 'fp16', True, True, 32")
     assert "dot(a_scaled, b, input_precision='ieee')" in halves and "a_scaled: fp16[16, 64]" in halves
 

@@ -7,11 +7,19 @@ written where it is used, the statement shows what its elements are made of.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from ..ir.nodes import Assign, Expr, Statement, Variable
+from ..ir.nodes import Assign, Call, Expr, Statement, Use, Variable
 from ..ir.structured import is_elementwise
-from ..ir.walk import assigned_variables, blocks, read_inside, read_variables, statements, used_variables
+from ..ir.walk import (
+    assigned_variables,
+    blocks,
+    read_inside,
+    read_variables,
+    statements,
+    subexpressions,
+    used_variables,
+)
 from ..language.dtypes import DType
 
 
@@ -24,7 +32,7 @@ def converted_once(body: tuple[Statement, ...], definitions: Mapping[Variable, E
         made_of: dict[Variable, list[Variable]] = {}  # the tiles whose definition reads a variable
         for statement in block:
             if _is_narrow(statement):
-                found |= pending & set(read_variables(statement))
+                found |= pending & set(read_variables(statement)) - set(_read_as_bits(statement))
             for changed in (v for s in statements((statement,)) for v in assigned_variables(s)):
                 pending -= {changed, *made_of.pop(changed, ())}
             if isinstance(statement, Assign) and len(statement.targets) == 1 and uses[statement.target] == 1:
@@ -47,3 +55,12 @@ def _is_narrow(statement: Statement) -> bool:
         return False
     element = statement.value.type.element
     return isinstance(element, DType) and element.is_floating() and element.bits == 16
+
+
+def _read_as_bits(statement: Statement) -> Iterator[Variable]:
+    """The variables whose bits are taken as they are: no numbers that are converted."""
+    value = statement.value if isinstance(statement, Assign) else None
+    for part in subexpressions(value) if value is not None else ():
+        match part:
+            case Call(op="cast", args=(Use(variable=variable),)) if part.attribute("bitcast"):
+                yield variable

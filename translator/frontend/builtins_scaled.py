@@ -73,7 +73,8 @@ def _widened(builder: Builder, operand: Operand, wide: DType, fast: bool, span: 
     name = base_name(operand.value, operand.name).removesuffix("_value")
     if operand.format == FP4:
         unpacked = _named(builder, _unpacked(builder, operand.value, operand.packed_axis, span), f"{name}_unpacked")
-        value = _from_fp4(unpacked, wide, span)
+        bits = _named(builder, _bits_of_fp4(unpacked, wide, span), f"{name}_bits")
+        value = _from_bits(bits, wide, span)
     else:
         value = cast_to(cast_to(operand.value, bits, span, bitcast=True), wide, span)
     if operand.scale is None:
@@ -114,16 +115,21 @@ def _unpacked(builder: Builder, packed: Expr, axis: int, span: Span) -> Expr:
     return reshaped(builder, pairs, (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]), span)
 
 
-def _from_fp4(nibbles: Expr, wide: DType, span: Span) -> Expr:
-    """E2m1 numbers as `wide`, by their bits: sign, 2 of exponent, 1 of mantissa; 0.5 is subnormal.
-
-    In the places that these bits have in `wide` they are as much too small as the two exponents' biases differ, subnormal
-    or not, and a product with a power of two puts that right.
-    """
+def _bits_of_fp4(nibbles: Expr, wide: DType, span: Span) -> Expr:
+    """The bits of e2m1 numbers, sign, 2 of exponent and 1 of mantissa, where `wide` has its own."""
     bits = cast_to(nibbles, uint16, span)
     magnitude = elementwise("shl", [elementwise("and", [bits, Const(7)], span), Const(wide.mantissa_bits - 1)], span)
     sign = elementwise("shl", [elementwise("and", [bits, Const(8)], span), Const(12)], span)
-    small = cast_to(elementwise("or", [magnitude, sign], span), wide, span, bitcast=True)
+    return elementwise("or", [magnitude, sign], span)
+
+
+def _from_bits(bits: Expr, wide: DType, span: Span) -> Expr:
+    """The numbers of which `_bits_of_fp4` has the bits.
+
+    As numbers of `wide` they are as much too small as the two exponents' biases differ, 0.5 too, which is subnormal in either,
+    and a product with a power of two puts that right.
+    """
+    small = cast_to(bits, wide, span, bitcast=True)
     return elementwise("mul", [small, Const(2.0 ** (wide.exponent_bias - FP4_BIAS))], span)
 
 
