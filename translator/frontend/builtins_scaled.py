@@ -73,8 +73,7 @@ def _widened(builder: Builder, operand: Operand, wide: DType, fast: bool, span: 
     name = base_name(operand.value, operand.name).removesuffix("_value")
     if operand.format == FP4:
         unpacked = _named(builder, _unpacked(builder, operand.value, operand.packed_axis, span), f"{name}_unpacked")
-        bits = _named(builder, _bits_of_fp4(unpacked, wide, span), f"{name}_bits")
-        value = _from_bits(bits, wide, span)
+        value = _from_bits(_named(builder, _bits_of_fp4(unpacked, wide, span), f"{name}_bits"), wide, span)
     else:
         value = cast_to(cast_to(operand.value, bits, span, bitcast=True), wide, span)
     if operand.scale is None:
