@@ -243,6 +243,11 @@ def program_counts(axes: int) -> tuple[str, ...]:
     return ("num_programs",) if axes == 1 else tuple(f"num_programs_{'xyz'[axis]}" for axis in range(axes))
 
 
+def in_cpp(text: str) -> str:
+    """A launch's arithmetic as C++ spells it: nothing that is divided is below zero."""
+    return text.replace("//", "/")
+
+
 def launch_conditions(artifact: Artifact) -> tuple[str, ...]:
     """What must hold at a launch: the guards, and that tensor maps can be encoded: no size or stride of theirs is zero."""
     texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)]

@@ -188,7 +188,7 @@ def test_weights_of_four_bits_packed_along_k(k: int, copied: bool, monkeypatch: 
         words = numbers[:, 0::2] | numbers[:, 1::2] << 4
         compiled = packed_along_k[(2, 2)](a, words, c, m, n, k, 64, 128, 64, num_warps=8)
         assert ("_fragments" in compiled.source) == copied
-        assert ("holds for K // 2 % 16 == 0" in compiled.source) == copied
+        assert ("holds for K / 2 % 16 == 0" in compiled.source) == copied
         held = next(line for line in compiled.source.splitlines() if "//              w [128, 32]" in line)
         assert "each element in" not in held  # a thread that has a byte has both of its weights
         assert np.linalg.norm(c.astype(np.float64) - expected) / np.linalg.norm(expected) < 1e-3

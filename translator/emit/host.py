@@ -11,6 +11,7 @@ from ..artifact import (
     Artifact,
     LaunchParameter,
     TensorMap,
+    in_cpp,
     launch_conditions,
     program_counts,
 )
@@ -156,7 +157,7 @@ def _ctype(element: Element, writes: bool) -> str:
 
 def cpp(text: str, names: dict[str, str]) -> str:
     """Host arithmetic as C++: its names under those of the function, division of what is not negative."""
-    return NAME.sub(lambda match: names[match[0]], text).replace("//", "/")
+    return in_cpp(NAME.sub(lambda match: names[match[0]], text))
 
 
 def _number(parameter: LaunchParameter, names: dict[str, str]) -> str:

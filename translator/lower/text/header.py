@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ... import version
-from ...artifact import Options, Target, TensorMap
+from ...artifact import Options, Target, TensorMap, in_cpp
 from ...hardware import LANE_BITS, WARPGROUP_BITS
 from ...ir.nodes import Call, Kernel, Parameter
 from ...ir.types import Dim
@@ -45,7 +45,7 @@ def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str
         HeaderField("constexpr", _constants(context.kernel)),
         HeaderField("launch", _launch(context, dynamic_bytes)),
         HeaderField("compile", _compile(context)),
-        HeaderField("guards", (f"holds for {', '.join(rings.guards)}; otherwise take --no-guards",)),
+        HeaderField("guards", (f"holds for {', '.join(map(in_cpp, rings.guards))}; otherwise take --no-guards",)),
         HeaderField("maps", tuple(_tensor_map(context, one) for one in rings.maps)),
         HeaderField("warps", _warps(context)),
         HeaderField("tiles", _tiles(context, mentioned)),
@@ -90,7 +90,7 @@ def _tensor_map(context: Context, one: TensorMap) -> str:
         return f"{one.name}: made in the kernel (L{line_of_making(context, one)}); box [{box}], {swizzle}"
     sizes = ", ".join("any" if size == UNBOUNDED else size for size in reversed(one.sizes))
     strides = ", ".join(reversed(one.strides))
-    return f"{one.name}: {one.base} [{sizes}], strides in bytes [{strides}]; box [{box}], {swizzle}"
+    return f"{one.name}: {one.base} [{in_cpp(sizes)}], strides in bytes [{in_cpp(strides)}]; box [{box}], {swizzle}"
 
 
 def _warps(context: Context) -> tuple[str, ...]:
