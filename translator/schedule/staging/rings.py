@@ -178,24 +178,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     plain = plain and isinstance(loop.step, Literal) and loop.step.value == 1
     boxes = _boxes(plan, loop, loads, top) if loads else None
     if boxes is not None:
-        for statement, box in zip(loads, boxes.of_loads, strict=True):
-            plan.replaced[id(statement)] = box_load(
-                plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
-            )
-        tiles = (*(statement.target for statement in loads), *read_boxes(plan, loop, top))
-        load_into_registers(plan, loop, top)
-        own = without_numbers(plan, own_loads(plan, loop, top), [])
-        own = own if plan.small_loads and several_products(top) else large_loads(own)
-        own = [one for one in own if id(one.statement) not in plan.replaced]
-        ahead = take(plan, own)
-        held = tuple(one.statement.target for one in own)
-        keep_totals(plan, loop, [*boxes.totals, *totals_of(own)])
-        running = assigned_for(totals_of(own))
-        stages = min(_wanted_stages(plan, tiles), most_stages)
-        counted = nested or not plain
-        overlapped = _overlapped(plan, loop, tiles)
-        ring = Ring(loop.variable, "tma", tiles, stages, counted, overlapped, own=held, ahead=ahead, running=running)
-        plan.rings.append(ring)
+        plan.rings.append(_box_ring(plan, loop, top, loads, boxes, nested or not plain, most_stages))
         return
     moved: list[Found] = []
     rows = []
@@ -227,6 +210,28 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         plan.rings.append(
             Ring(loop.variable, kind, tiles, stages, not plain, overlapped, tuple(rows), held, ahead, running)
         )
+
+
+def _box_ring(
+    plan: RingPlan, loop: For, top: list[Statement], loads: list[Assign], boxes: _Boxes, counted: bool, most_stages: int
+) -> Ring:
+    """The ring of a loop whose loads are all tensor copies."""
+    for statement, box in zip(loads, boxes.of_loads, strict=True):
+        plan.replaced[id(statement)] = box_load(
+            plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
+        )
+    tiles = (*(statement.target for statement in loads), *read_boxes(plan, loop, top))
+    load_into_registers(plan, loop, top)
+    own = without_numbers(plan, own_loads(plan, loop, top), [])
+    own = own if plan.small_loads and several_products(top) else large_loads(own)
+    own = [one for one in own if id(one.statement) not in plan.replaced]
+    ahead = take(plan, own)
+    held = tuple(one.statement.target for one in own)
+    keep_totals(plan, loop, [*boxes.totals, *totals_of(own)])
+    running = assigned_for(totals_of(own))
+    stages = min(_wanted_stages(plan, tiles), most_stages)
+    overlapped = _overlapped(plan, loop, tiles)
+    return Ring(loop.variable, "tma", tiles, stages, counted, overlapped, own=held, ahead=ahead, running=running)
 
 
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
