@@ -7,10 +7,13 @@ import os
 import textwrap
 import unicodedata
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .diagnostics import NoSourceError
 from .frozen import frozen
+
+if TYPE_CHECKING:
+    from .frontend.source import Source
 
 
 @frozen
@@ -87,6 +90,7 @@ class KernelFunction:
       params: its parameters.
       file: the base name of its file; `path` is the whole path.
       first_line: the line where `src` begins in that file.
+      parsed: its text, and what the frontend has made of it; kept here so that it lives no longer than the function.
     """
 
     def __init__(self, fn: Callable[..., Any], source: str | None = None) -> None:
@@ -112,6 +116,7 @@ class KernelFunction:
             )
             for number, (name, p) in enumerate(inspect.signature(fn).parameters.items())
         ]
+        self.parsed: tuple[str, Source] | None = None
 
     @staticmethod
     def _find_source(fn: Callable[..., Any]) -> tuple[str, int]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -123,7 +124,8 @@ def _translate_stages(
 def _name_types(error: CompilationError, arguments: tuple[Argument, ...]) -> None:
     """Has an error that speaks of a type say which compile-time argument it came from: a signature needs its value."""
     for number, one in enumerate(arguments, 1):
-        if isinstance(one, ConstantArgument) and isinstance(one.value, DType) and f"tl.{one.value.word}" in error.cause:
+        type_ = one.value if isinstance(one, ConstantArgument) else None
+        if isinstance(type_, DType) and re.search(rf"\btl\.{type_.word}\b", error.cause):
             own = f"argument {number}, {one.name}, is that type: where it is to be a number, a signature has the number"
             error.remedy = f"{own}; {error.remedy}" if error.remedy else own
 

@@ -164,7 +164,7 @@ class Autotuner(FoundByName, Measuring):
                     try:
                         self._tune(key, args, kwargs)
                     finally:
-                        self.nargs = None
+                        self.nargs, self._passed = None, {}  # what was passed is not kept alive
             return self.cache[key]
 
     def prune_configs(self, kwargs: dict[str, Any]) -> list[Config]:

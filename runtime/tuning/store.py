@@ -56,7 +56,7 @@ def recording() -> Iterator[list[Result]]:
     try:
         yield found
     finally:
-        _recordings.remove(found)
+        _recordings[:] = [one for one in _recordings if one is not found]  # two may hold the same results
 
 
 def is_recording() -> bool:

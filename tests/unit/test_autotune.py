@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy as copy_module
+import gc
 import pickle
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -79,6 +81,15 @@ def test_the_fastest_is_taken_and_kept() -> None:
     assert kernel.best_config is BLOCKS[0] and set(kernel.cache.values()) == set(BLOCKS)
     assert list(kernel.cache) == [(N, "float32"), (N - 1, "float32")]
     assert kernel.nargs is None
+
+
+def test_arguments_of_a_tuning_are_not_kept_alive() -> None:
+    kernel, x = tuned(increment, do_bench=scripted(2.0, 1.0)), np.zeros(N, np.float32)
+    gone = weakref.ref(x)
+    kernel[grid](x_ptr=x, n=N)
+    del x
+    gc.collect()
+    assert gone() is None
 
 
 @pytest.mark.parametrize("mode", ("cpu", "check", "interpret"))

@@ -132,6 +132,18 @@ def test_a_type_in_a_signature_where_a_value_stands() -> None:
     assert "argument 2, BLOCK, is that type" in caught.value.remedy
 
 
+@triton.jit
+def made_of_types(x_ptr, A: tl.constexpr, B: tl.constexpr):
+    tl.store(x_ptr, tl.full((), B, tl.float32))
+
+
+def test_a_type_is_not_taken_for_one_whose_name_begins_alike() -> None:
+    with pytest.raises(errors.CompilationError) as caught:
+        made_of_types.translate("*fp32, i1, i16")
+    assert "argument 3, B, is that type" in caught.value.remedy
+    assert "argument 2" not in caught.value.remedy
+
+
 @pytest.mark.parametrize("mode", ("cpu", "interpret"))
 def test_results_in_arrays_of_jax(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = pytest.importorskip("jax.numpy")

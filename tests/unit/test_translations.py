@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
@@ -299,6 +300,7 @@ def test_members_of_modules_count(load: Callable[..., Any], monkeypatch: pytest.
 
 PROGRAM = """
 import sys
+import weakref
 sys.path.insert(0, {folder!r})
 import numpy as np
 from kernels import kernel
@@ -354,3 +356,12 @@ def test_every_field_of_an_artifact_is_kept() -> None:
     for one in (plain, full):
         found = translations._artifact(json.loads(json.dumps(translations._as_json(one))), one.source, one.globals, ())
         assert all(getattr(found, field.name) == getattr(one, field.name) for field in fields(Artifact))
+
+
+def test_a_kernel_that_is_gone_leaves_nothing_behind(load: Callable[..., Any]) -> None:
+    kernel = load(KERNEL)
+    kernel.translate(SIGNATURE)
+    gone = [weakref.ref(kernel), weakref.ref(kernel.fn.__globals__["inner"])]
+    del kernel
+    gc.collect()
+    assert [one() for one in gone] == [None, None]

@@ -252,3 +252,15 @@ def test_kernels_of_one_name_in_files_of_one_name(monkeypatch: pytest.MonkeyPatc
         kernel[grid](x, N)
         assert str(kernel.best_config) == best
     assert counted == []
+
+
+def test_recordings_within_each_other_end_in_any_order() -> None:
+    result = Result(SUBJECT, "a", {"a": [1.0, 1.0, 1.0]}, {})
+    with autotune_store.recording() as outer:
+        with autotune_store.recording() as inner:
+            assert outer == inner  # and yet two
+        assert autotune_store.is_recording()
+        autotune_store.record(result)
+    assert outer == [result]
+    assert inner == []
+    assert not autotune_store.is_recording()

@@ -26,7 +26,6 @@ from .values import Const, Method, NotElementwiseError, Tuple, Value, is_static,
 from .watched import watch_content, watch_function
 
 DEEPEST_CALL = 64  # functions within functions; who goes further has forgotten to end a recursion
-SOURCES: dict[int, tuple[KernelFunction, str, Source]] = {}
 
 
 def call_value(builder: Builder, function: Value, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
@@ -141,10 +140,9 @@ def call_jit(
 
 def source_of(function: KernelFunction) -> Source:
     """The parsed source of a function, kept while its text does not change."""
-    known = SOURCES.get(id(function))
-    if known is None or known[0] is not function or known[1] != function.raw_src:
-        known = SOURCES[id(function)] = (function, function.raw_src, Source(function))
-    return known[2]
+    if function.parsed is None or function.parsed[0] != function.raw_src:
+        function.parsed = (function.raw_src, Source(function))
+    return function.parsed[1]
 
 
 def _callee(builder: Builder, target: KernelFunction, span: Span) -> Builder:
