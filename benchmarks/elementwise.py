@@ -241,7 +241,9 @@ def main() -> None:
     from tilewright.version import VERSION
 
     parser = argparse.ArgumentParser()
-    parser.add_argument("--only", action="append", help="run the cases whose name contains this; may be repeated")
+    parser.add_argument(
+        "--only", action="extend", nargs="+", help="run the cases whose name contains this; may be repeated"
+    )
     parser.add_argument("--output", type=Path, help="a JSON file for all numbers")
     options = parser.parse_args()
     flush = l2_flush()

@@ -74,7 +74,7 @@ def case_of(build: Callable[..., Problem], sizes: tuple[int, ...], modules: dict
 def measure(sources: dict[str, Any], usage: str) -> None:
     """Prints a table; with --small, a line per kernel. `sources` has the cases of each file of kernels."""
     parser = argparse.ArgumentParser(description=usage, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", help="kernels whose name has this in it")
+    parser.add_argument("--only", action="extend", nargs="+", help="kernels whose name has this in it")
     parser.add_argument("--case-ms", type=float, default=100.0, help="milliseconds of timing a case")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--output", type=Path, help="a JSON file for times, errors and failures")

@@ -187,7 +187,7 @@ def compare(launch: Launch, number: int, folder: Path, flush: Callable[[], None]
 def main() -> None:
     """Prints the lowest ratios, and a conclusion."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", help="graphs whose name has this in it")
+    parser.add_argument("--only", action="extend", nargs="+", help="graphs whose name has this in it")
     parser.add_argument("--case-ms", type=float, default=30.0, help="milliseconds of timing a kernel")
     parser.add_argument("--lowest", type=int, default=40, help="how many kernels to print")
     parser.add_argument("--output", type=Path, help="a JSON file for times and failures")
