@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.runtime.building import nvrtc
@@ -234,3 +235,18 @@ def test_numbers_stand_in_the_base_that_the_kernel_has_them_in(run_everywhere: A
     assert all(
         number in text for number in (" ^ 0x9e3779b9u", " & 0xffffffffll", " & 0xf;", " > 0x20 ", " & -16", ": 255")
     )
+
+
+@triton.jit
+def chosen_row(x_ptr, out_ptr, first, second, stride, limit, BLOCK: tl.constexpr):
+    program, i = tl.program_id(0), tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + tl.where(program * BLOCK < limit, first, second) * stride + i))
+
+
+@pytest.mark.parametrize("limit", ("i32", "i64"))
+def test_offsets_have_64_bits_whatever_a_condition_in_them_compares(limit: str) -> None:
+    text = chosen_row.translate(f"*fp32, *fp32, i32, i32, i32, {limit}, 128").source
+    kernel = " ".join(text[text.index("const float x =") :].split())
+    compared = "program * BLOCK" if limit == "i32" else "static_cast<long long>(program * BLOCK)"
+    chosen = f"static_cast<long long>({compared} < limit ? first : second) * stride + i"
+    assert kernel.startswith(f"const float x = x_ptr[{chosen}];"), kernel

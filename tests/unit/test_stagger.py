@@ -108,6 +108,35 @@ def test_loops_downwards(run_everywhere: Any, last: int) -> None:
     np.testing.assert_array_equal(found, sums)
 
 
+@triton.jit
+def from_a_program(q_ptr, k_ptr, out_ptr, last, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    d = tl.arange(0, D)
+    rows = tl.arange(0, BM)
+    q = tl.load(q_ptr + rows[:, None] * D + d[None, :])
+    out = tl.zeros([BM, D], tl.float32)
+    for block in range(tl.program_id(1) >> 1, last):
+        columns = block * BN + tl.arange(0, BN)
+        k = tl.load(k_ptr + columns[:, None] * D + d[None, :])
+        v = tl.load(k_ptr + columns[:, None] * D + d[None, :])
+        p = tl.maximum(tl.dot(q, k.T), 0)
+        out = tl.dot(p.to(tl.float16), v, out * 2)
+    tl.store(out_ptr + (tl.program_id(1) * BM + rows)[:, None] * D + d[None, :], out)
+
+
+def test_loops_from_where_an_expression_says(run_everywhere: Any) -> None:
+    # The second iteration, with which the loop's text begins, once began where the first one did: a deadlock.
+    generator = np.random.default_rng(7)
+    q, k = (generator.integers(-1, 2, (rows, 64)).astype(np.float16) for rows in (128, 192))
+    out = np.full((4 * 128, 64), np.nan, np.float32)
+    *_, found = run_everywhere(from_a_program, (1, 4), q, k, out, 3, BM=128, BN=64, D=64, num_warps=4)
+    for program in range(4):
+        sums = np.zeros((128, 64))
+        for block in range(program >> 1, 3):
+            tile = k[block * 64 : block * 64 + 64].astype(float)
+            sums = 2 * sums + np.maximum(q.astype(float) @ tile.T, 0) @ tile
+        np.testing.assert_array_equal(found[program * 128 : program * 128 + 128], sums)
+
+
 def test_the_late_product_runs_on_while_an_iteration_computes() -> None:
     body = text(two=False).split("for (int start = ")[-1]
     words = (

@@ -131,7 +131,7 @@ class Stages:
     read_ahead: set[Variable] = field(default_factory=set)  # what copies find their addresses by
     behind_copies: set[int] = field(default_factory=set)  # `id`s of what a loop has there, and not in its turn
     values: dict[Variable, str] = field(default_factory=dict)  # registers that scalars were read into an iteration ago
-    after_load: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what follows a load, by `id` of it
+    after: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what follows a statement, by `id` of it
     fixed_starts: dict[tuple[Variable, int], str] = field(default_factory=dict)  # coordinates of boxes, fixed in a loop
     in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
     may_arrive_later: bool = False  # whether a load leaves the wait for its copies to what reads its tile

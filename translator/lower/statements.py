@@ -173,7 +173,7 @@ def _declarations(context: Context, statement: Statement) -> list[Node]:
 
 
 def lower_statement(context: Context, statement: Statement) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    """(What a statement waits for, its code), without its tag, with what the loop around it wants before it."""
+    """(What a statement waits for, its code), without its tag, with what the loop around it wants before and behind it."""
     parts = bodies(statement) and not isinstance(statement, Inlined)
     context.stages.copied = {} if parts else context.stages.copied
     waits = wait_for_all(context) if parts or isinstance(statement, Return) else ()
@@ -181,7 +181,9 @@ def lower_statement(context: Context, statement: Statement) -> tuple[tuple[Node,
     running, barriers = context.stages.running, context.shared.barriers
     inside = False if parts else None  # what a branch or a loop starts, it waits for itself
     with context.stages.leaving_waits(copies=inside, products=inside):
-        code = (*context.stages.before.get(id(statement), ()), *_lower_alone(context, statement))
+        code = context.stages.before.get(id(statement), ())
+        code += _lower_alone(context, statement)
+        code += context.stages.after.get(id(statement), ())
     if not isinstance(statement, Inlined):
         waits += wait_before(context, statement, running, context.shared.barriers > barriers)
     changed = set(assigned_variables(statement))
@@ -326,7 +328,6 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
 
 def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) -> tuple[Node, ...]:
     """A loop that loads ahead: its text depends on how it loads, and on who executes it."""
-    name = context.names.variable(statement.variable)
     nodes: list[Node] = []
     stop = bounds.stop.text
     if ring.loop in context.role.loop_stops:
@@ -336,7 +337,6 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) ->
         nodes.append(Line(f"const {ctype(statement.variable.type)} {limit} = {stop};"))
         stop = limit
     bounds = replace(bounds, stop=Text(stop))
-    header, texts = for_header(statement, name, bounds), bounds.operands()
 
     def body(block: tuple[Statement, ...]) -> tuple[Node, ...]:
         begins_with_barrier = ring.kind == "cp_async"
@@ -345,13 +345,13 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) ->
         )
 
     if ring.kind == "own":
-        return (*nodes, *lower_own_loop(context, statement, ring, texts, header, body))
+        return (*nodes, *lower_own_loop(context, statement, ring, bounds, body))
     if ring.kind == "cp_async":
-        return (*nodes, *lower_copying_loop(context, statement, ring, texts, header, body))
+        return (*nodes, *lower_copying_loop(context, statement, ring, bounds, body))
     lower = lower_producer_loop if context.role.name == "producer" else lower_consumer_loop
     if ring.stagger is not None and context.role.name != "producer":
         lower = lower_staggered_loop
-    return (*nodes, *lower(context, statement, ring, texts, header, body))
+    return (*nodes, *lower(context, statement, ring, bounds, body))
 
 
 def _lower_while(context: Context, statement: While) -> tuple[Node, ...]:

@@ -53,7 +53,6 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     layout = context.schedule.layouts[target]
     access = access_of(context, statement)
     modifier = "" if target in context.stages.own else load_hint(call)
-    after = context.stages.after_load.get(id(statement), ())
     if access.width > 1 and not (other is None or _is_uniform(other)):
         access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
     if target in context.stages.own and is_zero(other):
@@ -74,7 +73,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
             return (*naming, Spelled("assign", values))
 
         if not access.repeats:
-            return (*before, *with_value(context, statement, declare, context.each_register(layout, one)), *after)
+            return (*before, *with_value(context, statement, declare, context.each_register(layout, one)))
         load = one
     else:
         if target not in context.stages.own:
@@ -90,7 +89,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         return (*whole, *load(point), *copies_of_repeated(context, name, target, access, point))
 
     why = why_one_test(context, statement, access, layout)
-    return (*before, *why, *declare, *vectors(context, layout, access, all_of_it), *after)
+    return (*before, *why, *declare, *vectors(context, layout, access, all_of_it))
 
 
 def with_value(
@@ -181,11 +180,7 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
         first, what = f"{context.axis_names.tid} == 0", "loaded by one thread, so that all go the same way"
         return (*before, *told_by_one(context, statement, target, first, text.text, what))
     note_load(context, pointer, None)
-    return (
-        *before,
-        *context.bind_scalar(statement, target, text.text),
-        *context.stages.after_load.get(id(statement), ()),
-    )
+    return (*before, *context.bind_scalar(statement, target, text.text))
 
 
 def _scalar_reader(context: Context, modifier: str, element: DType) -> str:

@@ -12,14 +12,19 @@ between.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...hardware import WARPGROUP, WARPGROUP_BITS
-from ...ir.nodes import Assign, For, Variable
+from ...ir.nodes import Assign, For, Statement, Variable
+from ...ir.walk import top_statements, used_variables
+from ...schedule.products.dots import is_box_read
 from ...schedule.staging.ring_plan import Ring, Stagger
 from ..context import Context, ctype
-from ..staging.loop_bounds import compared, steps_on
+from ..staging.loop_bounds import Body, Bounds, compared, steps_on
 from ..staging.own_stages import lower_body, stage_word
 from ..staging.ring_barriers import barrier_name, has, position_name, stages_name
-from ..staging.rings import Body, counting
+from ..staging.rings import counting
+from ..text.operators import Text
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node
 from .dot import start_dot
@@ -29,9 +34,7 @@ TURN_BARRIER = 8  # behind those of the warpgroups' stores
 FIRST, LATE = "the product alone", "the product, an iteration later"
 
 
-def lower_staggered_loop(
-    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
-) -> tuple[Node, ...]:
+def lower_staggered_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
     """The loop, with its first iteration before it and the last late product behind it."""
     stagger = ring.stagger
     if stagger is None:
@@ -39,15 +42,17 @@ def lower_staggered_loop(
     for helper in ("mbarrier_wait", "mbarrier_arrive", "wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     context.shared.in_functions = True
-    index, (start, stop, step) = context.names.variable(ring.loop), bounds
+    index, (start, stop, step) = context.names.variable(ring.loop), bounds.operands()
     first, turn = (position_name(context, ring), position_name(context, ring)) if ring.counted else (start, index)
     last = f"{turn} - 1" if ring.counted else f"{stop} - 1"
     start_function, start_name = _start_function(context, ring, stagger)
     late_function, late_name = _late_function(context, ring, stagger)
     compute_function, compute_name = _compute_function(context, statement, ring, stagger, body)
     done = _pins(context, stagger.ahead)
-    free_early = [_release(context, ring, "early_empty", turn)] if stagger.early else []
-    next_one = steps_on(start, "1", step)
+    read = _last_reading(statement, stagger.early)
+    at_once = bool(stagger.early) and read is None
+    free_early = [_release(context, ring, "early_empty", turn)] if at_once else []
+    from_second = replace(bounds, start=Text(steps_on(start, "1", step)))
     wait_turn, pass_turn = _turns(context)
     begin: list[Node] = [
         *wait_turn,
@@ -55,7 +60,7 @@ def lower_staggered_loop(
         *pass_turn,
         Line("wgmma_wait<0>();", "the first iteration's product is complete"),
         *done,
-        *([_release(context, ring, "early_empty", first)] if stagger.early else []),
+        *([_release(context, ring, "early_empty", first)] if at_once else []),
         Line(f"{compute_name}({start}, {first});"),
         *([Line(f"++{turn};")] if ring.counted else []),
     ]
@@ -76,10 +81,9 @@ def lower_staggered_loop(
         *_pins(context, (stagger.late,)),
         *([_release(context, ring, "empty", last)] if ring.counted else []),
     ]
-    from_second = header.replace(f"{index} = {start};", f"{index} = {next_one};", 1)
     nodes: tuple[Node, ...] = (
         *_declarations(context, stagger), *start_function, *late_function, *compute_function, *begin,
-        Loop(counting(context, ring, from_second), tuple(trip)), *end,
+        Loop(counting(context, statement, ring, from_second), tuple(trip)), *end,
     )  # fmt: skip
     return (Branch(compared(statement, start, stop), nodes),)
 
@@ -210,11 +214,23 @@ def _compute_function(
     stages.before = {**before[0], id(stagger.settled): settled}
     stages.started = before[1] | {id(dot) for dot in stagger.ahead}
     stages.postponed = before[2] | {id(stagger.late)}
-    nodes = lower_body(context, statement, body)
+    naming = [_stage(context, ring, turn)] if _last_reading(statement, ring.tiles) else []
+    if (read := _last_reading(statement, stagger.early)) is not None:
+        stages.after[id(read)] = (
+            Line("__syncwarp();", "every lane has read its part"),
+            _release(context, ring, "early_empty", turn),
+        )
+    nodes = (*naming, *lower_body(context, statement, body))
     stages.before, stages.started, stages.postponed = before
     index = f"{ctype(statement.variable.type)} {context.names.variable(ring.loop)}"
     header = f"const auto {name} = [&]({index}, int {turn})"
     return (Comment("What an iteration computes."), Loop(header, nodes, closing="};")), name
+
+
+def _last_reading(loop: For, tiles: tuple[Variable, ...]) -> Statement | None:
+    """The last statement of a loop that takes one of some tiles to registers; None where they are multiplied alone."""
+    readings = (s for s in top_statements(loop.body) if is_box_read(s) and {*used_variables(s.value)} & {*tiles})  # type: ignore[attr-defined]
+    return max(enumerate(readings), default=(0, None), key=lambda pair: pair[0])[1]
 
 
 def _name(context: Context, word: str, dots: tuple[Assign, ...]) -> str:

@@ -209,8 +209,8 @@ def _write(
     per_piece = layout.registers(fast) // pieces.count
     vectors, rows = per_piece // width, layout.registers(slow)
     cut = pieces.count > 1
+    own = _piece_elements(context, layout.axes[fast], per_piece, pieces.name) if cut else ""
     if stores_matrices(layout, tile, per_piece):
-        own = _piece_elements(context, layout.axes[fast], per_piece, pieces.name) if cut else ""
         limit = own or context.count(layout.axes[fast])
         return write_matrices(context, variable, layout, tile, array, own and f"{pieces.number} * {own}", limit)
     if stores_across(layout, tile) and not cut:
@@ -224,7 +224,6 @@ def _write(
     naming, place = place_line(context, place, variable.name, vectors > 1 or rows > 1)
     element = inside.text
     if cut:
-        own = _piece_elements(context, layout.axes[fast], per_piece, pieces.name)
         element = f"{pieces.number} * {own} + {element}" if element != "0" else f"{pieces.number} * {own}"
     subscripts = {slow: f"[{row.text}]" if rows > 1 else "", fast: f"[{element}]" if layout.registers(fast) > 1 else ""}
     source = context.names.variable(variable) + "".join(subscripts[axis] for axis in layout.array_axes())
@@ -235,15 +234,15 @@ def _write(
         run = run_at(source)
         if layout.vector(fast) < width:  # neighbours in memory, not in the thread's array
             run, i = context.names.shared_index("run"), context.inner_index("i", layout)
-            own = source.replace(subscripts[fast], f"[{element} + {i}]" if element != "0" else f"[{i}]", 1)
-            gather = Loop(f"for (int {i} = 0; {i} < {width_text}; ++{i})", (Line(f"{run}[{i}] = {own};"),), unroll=True)
+            one = source.replace(subscripts[fast], f"[{element} + {i}]" if element != "0" else f"[{i}]", 1)
+            gather = Loop(f"for (int {i} = 0; {i} < {width_text}; ++{i})", (Line(f"{run}[{i}] = {one};"),), unroll=True)
             naming = (*naming, Line(f"{ctype(variable.type)} {run}[{width_text}];"), gather)
         line = Line(f"{helper}<{width_text}>(&{array}[{place}], {run});")
     nodes: tuple[Node, ...] = (*naming, line)
     if vectors > 1:
         comment = "accesses of a thread per line of a piece"
         limit = (
-            f"PIECE_ELEMS / {width_text}"
+            f"{own} / {width_text}"
             if cut and width > 1
             else context.constant("PIECE_VECS", vectors, comment, topic="stores")
         )

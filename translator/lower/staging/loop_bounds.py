@@ -6,6 +6,7 @@ As in Python, bounds are taken once: what the body changes of them is kept in fr
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ...frozen import frozen
 from ...ir.nodes import For, Literal, Statement, Variable
@@ -14,6 +15,8 @@ from ..context import Context, ctype
 from ..text.operators import Text
 from ..text.spell import assigned
 from ..text.unit import Line, Node
+
+Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]  # what lowers the body of a loop
 
 
 @frozen

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 
 from ...frozen import frozen
 from ...hardware import CHUNK_BYTES, LANE_BITS
-from ...ir.nodes import Assign, For, Statement
+from ...ir.nodes import Assign, For
 from ...ir.structured import assigns
 from ...ir.walk import top_statements
 from ...schedule.staging.own_stages import is_copied_whole
@@ -35,13 +34,12 @@ from ..text.point import Point
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .copies import tile_comment
-from .loop_bounds import compared, steps_on
+from .loop_bounds import Body, Bounds, compared, for_header, steps_on
 from .names_ahead import named_elements, names_ahead
 from .own_places import place_in_tile, place_of_own, place_of_scalar, places_of_all, slot_filled
 from .read_ahead import read_ahead, read_values, running_totals
 
 AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
-Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 
 
 def stage_word(context: Context, ring: Ring) -> str:
@@ -221,7 +219,7 @@ def copies_ahead(
     )
     for_others = any(load.target in context.schedule.warp_copies for load in loads)
     free = (Line("__syncwarp();", "every lane has read what is overwritten next"),) if for_others else ()
-    context.stages.after_load[id(loads[-1])] = (*free, *more)
+    context.stages.after[id(loads[-1])] = (*free, *more)
     arrival = [
         Line(f"cp_async_wait<{f'{stages} - 1' if several else '0'}>();", "what this thread has copied has arrived"),
         *((Line("__syncwarp();", "and what other lanes have copied for it"),) if for_others else ()),
@@ -231,10 +229,9 @@ def copies_ahead(
     return OwnCopies(tuple(functions), (*reading.at_first(), *values.at_first(), *first), tuple(arrival))
 
 
-def lower_own_loop(
-    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
-) -> tuple[Node, ...]:
+def lower_own_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
     """A loop in which threads load for themselves alone."""
+    header = for_header(statement, context.names.variable(ring.loop), bounds)
     if not own_of(context, statement, ring):
         return (Loop(header, body(statement.body)),)
     loop, several = ring.loop, ring.stages > 1
@@ -243,7 +240,7 @@ def lower_own_loop(
         stages = context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
     name = context.names.variable(loop)
     used = context.names.once("used", ("position", loop, "")) if several and ring.counted else ""
-    copies = copies_ahead(context, statement, ring, bounds, stages, body)
+    copies = copies_ahead(context, statement, ring, bounds.operands(), stages, body)
     trip = [
         *copies.arrival,
         *((Line(f"const int {stage_word(context, ring)} = {used or name} % {stages};"),) if several else ()),

@@ -6,11 +6,11 @@ one's, which have a whole iteration to arrive. `schedule/staging/read_ahead.py` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...ir.nodes import Assign, Expr, For, Statement, Use, Variable
+from ...ir.nodes import Assign, Expr, For, Use, Variable
 from ...ir.rewrite import substituted
 from ...ir.walk import top_statements
 from ...schedule.staging.ring_plan import Ring
@@ -20,9 +20,7 @@ from ..shared.convert import conversions_before
 from ..text.literals import literal_text
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node
-from .loop_bounds import compared, steps_on
-
-Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
+from .loop_bounds import Body, compared, steps_on
 
 
 @frozen
@@ -127,14 +125,14 @@ def read_values(
     what = Comment(f"Reads the values of iteration {name}.")
     filling = Loop(f"const auto {function} = [&]({kind} {name})", tuple(reading), closing="};")
     found = ReadingAhead((*registers, what, filling), (function,), loop, bounds)
-    context.stages.after_load[id(loads[-1])] = found.behind_copies(name)
+    context.stages.after[id(loads[-1])] = found.behind_copies(name)
     return found
 
 
 def take_value(context: Context, load: Assign) -> tuple[Node, ...]:
     """A scalar from the register that it was read into an iteration ago."""
     value = context.stages.values[load.target]
-    return (*context.bind_scalar(load, load.target, value), *context.stages.after_load.get(id(load), ()))
+    return context.bind_scalar(load, load.target, value)
 
 
 def _without_repetition(context: Context, loads: list[Assign], distances: dict[Variable, int]) -> list[Assign]:

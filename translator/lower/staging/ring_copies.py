@@ -9,11 +9,9 @@ and written to its stage behind them. Products that run by themselves (wgmma) ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...frozen import frozen
 from ...hardware import WARPGROUP
-from ...ir.nodes import Assign, For, Statement
+from ...ir.nodes import Assign, For
 from ...ir.walk import top_statements
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context, ctype
@@ -21,15 +19,13 @@ from ..shared.convert import conversions_before
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, words
 from .copies import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
-from .loop_bounds import compared, has_trips, steps_on
+from .loop_bounds import Body, Bounds, compared, for_header, has_trips, steps_on
 from .names_ahead import names_ahead
 from .own_stages import AHEAD, declare_own, lower_body, named_iteration, own_copies, own_of, stage_word
 from .read_ahead import read_ahead, read_values, running_totals
 from .ring_barriers import stages_name
 from .rings import only_sums, products_complete, products_in
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
-
-Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 
 
 @frozen
@@ -105,11 +101,9 @@ class _Filling:
         return Line(f"{names.align_tiles}({iteration}{f', {turn}' if names.used else ''});")
 
 
-def lower_copying_loop(
-    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
-) -> tuple[Node, ...]:
+def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
     """A loop with the loads of its first iterations before it, and in each iteration those of a later one."""
-    names, loop = _names(context, ring), context.names.variable(statement.variable)
+    names, loop, operands = _names(context, ring), context.names.variable(statement.variable), bounds.operands()
     loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.tiles]
     rows = [load for load in loads if is_row_load(load)]
     arrays = [declare_rows(context, s) if s in rows else declare_tile(context, s) for s in loads]
@@ -118,15 +112,15 @@ def lower_copying_loop(
     own = own_of(context, statement, ring)
     for load in own:
         declare_own(context, load, ring, names.stages)
-    reading = read_ahead(context, statement, ring, [*loads, *own], bounds)
-    values = read_values(context, statement, ring, own, bounds)
+    reading = read_ahead(context, statement, ring, [*loads, *own], operands)
+    values = read_values(context, statement, ring, own, operands)
     prepare, moved = conversions_before(context, [*loads, *own])
     running = running_totals(context, statement, ring, body)
     with context.conversions(moved):
         filling = _filling(
             context, statement, ring, loads, arrays, own, names, (*running, *reading.behind_copies(loop))
         )
-    first = _first_loads(context, statement, ring, bounds, names, filling)
+    first = _first_loads(context, statement, ring, operands, names, filling)
     context.stages.stage_of |= dict.fromkeys(ring.tiles, names.stage)
     context.stages.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
     flying = products_in(context, statement) if ring.overlapped else ()
@@ -142,12 +136,19 @@ def lower_copying_loop(
         for helper in ("wgmma_commit", "wgmma_wait"):
             context.use_helper(helper)
         inner = (*inner, Line("wgmma_commit();"))
-    trip = _trip(context, statement, ring, bounds, names, filling, (head, inner, products_complete(context, flying)))
+    trip = _trip(context, statement, ring, operands, names, filling, (head, inner, products_complete(context, flying)))
     context.order.merge(order)  # there may be no trip, and no barrier
     context.shared.being_read |= {*being_read, *arrays}
     zeros = (Line("cp_async_wait<0>();", "no copy of zeros is left behind"),) if filling.late else ()
     ready = (*before, *prepare, *reading.before, *values.before, *filling.functions)
-    return (*ready, *reading.at_first(), *values.at_first(), *first, Loop(header, trip), *zeros)
+    return (
+        *ready,
+        *reading.at_first(),
+        *values.at_first(),
+        *first,
+        Loop(for_header(statement, loop, bounds), trip),
+        *zeros,
+    )
 
 
 def _names(context: Context, ring: Ring) -> _Names:

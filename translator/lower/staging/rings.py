@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...ir.nodes import Assign, Call, Expr, For, Literal, Statement, Use, Variable
+from ...ir.nodes import Assign, Call, Expr, For, Literal, Use, Variable
 from ...ir.walk import (
     assigned_variables,
     expressions,
@@ -29,17 +29,14 @@ from ..products.operand import shared_array
 from ..shared.arrays import side_text
 from ..text.unit import Branch, Comment, Line, Loop, Node
 from .copies import tile_comment
-from .loop_bounds import has_trips
+from .loop_bounds import Body, Bounds, for_header, has_trips
 from .own_stages import copies_ahead, lower_body, stage_word
 from .ring_barriers import barrier_name, barrier_of, position_name, stage_lines, stages_name
 
-Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 COORDINATES = ("group", "volume", "plane", "row", "col")  # of a box, the contiguous one last
 
 
-def lower_producer_loop(
-    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
-) -> tuple[Node, ...]:
+def lower_producer_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
     """The loading thread's part of a loop."""
     word, (stage, parity) = stage_word(context, ring), stage_lines(context, ring)
     for helper in ("mbarrier_wait", "mbarrier_arrive_expect"):
@@ -65,7 +62,7 @@ def lower_producer_loop(
         *first,
         *lower_body(context, statement, lambda _: body(statement.body[places:])),
     ]
-    return (*fixed, Loop(counting(context, ring, header), tuple(nodes)))
+    return (*fixed, Loop(counting(context, statement, ring, bounds), tuple(nodes)))
 
 
 def _loads_before_copies(loop: For) -> int:
@@ -81,8 +78,9 @@ def _loads_before_copies(loop: For) -> int:
     return max((place + 1 for place, ops in enumerate(kinds[:copies]) if "load" in ops), default=0)
 
 
-def counting(context: Context, ring: Ring, header: str) -> str:
-    """A loop's header that advances the count of a ring's stages too."""
+def counting(context: Context, statement: For, ring: Ring, bounds: Bounds) -> str:
+    """The header of a loop that advances the count of its ring's stages too."""
+    header = for_header(statement, context.names.variable(ring.loop), bounds)
     return f"{header[:-1]}, ++{position_name(context, ring)})" if ring.counted else header
 
 
@@ -115,16 +113,14 @@ def _fixed_starts(context: Context, loop: For) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def lower_consumer_loop(
-    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
-) -> tuple[Node, ...]:
+def lower_consumer_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
     """The multiplying warps' part of a loop."""
     word, (stage, parity) = stage_word(context, ring), stage_lines(context, ring)
     position, stages = position_name(context, ring), stages_name(context, ring)
     full, empty = barrier_name(context, ring, "full"), barrier_name(context, ring, "empty")
     for helper in ("mbarrier_wait", "mbarrier_arrive"):
         context.use_helper(helper)
-    lane = context.lane()
+    lane, operands = context.lane(), bounds.operands()
     sums = products_in(context, statement) if ring.overlapped else ()
     before = context.stages.in_flight, context.stages.trip_count
     context.stages.in_flight, context.stages.trip_count = (
@@ -132,8 +128,8 @@ def lower_consumer_loop(
         position if ring.overlapped else "",
     )
     context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
-    copies = copies_ahead(context, statement, ring, bounds, stages, body, position if ring.counted else "")
-    context.stages.parts_ahead = parts = parts_ahead(context, statement, ring, bounds)
+    copies = copies_ahead(context, statement, ring, operands, stages, body, position if ring.counted else "")
+    context.stages.parts_ahead = parts = parts_ahead(context, statement, ring, operands)
     order, being_read = context.order.snapshot(), set(context.shared.being_read)
     inner = lower_body(context, statement, body)
     context.stages.in_flight, context.stages.trip_count = before
@@ -150,28 +146,28 @@ def lower_consumer_loop(
         nodes.append(Branch(f"{lane} == 0", (done,), (), ""))
         if parts is not None:
             nodes += context.barrier("the next tile's parts are there, and nobody reads these any more")
-        loop = Loop(counting(context, ring, header), tuple(nodes))
+        loop = Loop(counting(context, statement, ring, bounds), tuple(nodes))
         if parts is None:
             return (*copies.functions, *copies.first, loop)
         first = (parts.start, *context.barrier("the parts of the first tile are there"), loop)
         context.order.merge(order)  # there may be no trip, and no barrier
         context.shared.being_read |= being_read
-        some = Branch(has_trips(statement, *bounds[:2]), first)
+        some = Branch(has_trips(statement, *operands[:2]), first)
         return (*copies.functions, *copies.first, *parts.function, some)
-    return (*copies.functions, *copies.first, *_running_on(context, statement, ring, bounds, header, nodes, sums))
+    return (*copies.functions, *copies.first, *_running_on(context, statement, ring, bounds, nodes, sums))
 
 
 def _running_on(
-    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, trip: list[Node],
-    sums: tuple[Assign, ...],
-) -> tuple[Node, ...]:  # fmt: skip
+    context: Context, statement: For, ring: Ring, bounds: Bounds, trip: list[Node], sums: tuple[Assign, ...]
+) -> tuple[Node, ...]:
     """A loop whose products run on into the next trip: that frees their stage, or the end of the loop."""
     position, stages = position_name(context, ring), stages_name(context, ring)
     empty, lane = barrier_name(context, ring, "empty"), context.lane()
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving
-    later = has_trips(statement, bounds[0], context.names.variable(ring.loop))
+    start_text, stop_text, _ = bounds.operands()
+    later = has_trips(statement, start_text, context.names.variable(ring.loop))
     first = context.names.shared_index(f"first_{position}")
     later = later if fixed_start else f"{position} > {first}"
     release = Line(f"mbarrier_arrive(&{empty}[({position} - 1) % {stages}]);")
@@ -187,8 +183,8 @@ def _running_on(
         start += [] if fixed_start else [Line(f"const int {first} = {position};")]
         end.append(Branch(f"{lane} == 0", (release,)))
     some = Branch(
-        has_trips(statement, *bounds[:2]),
-        (Loop(counting(context, ring, header), tuple(trip)), *end),
+        has_trips(statement, start_text, stop_text),
+        (Loop(counting(context, statement, ring, bounds), tuple(trip)), *end),
         comment="ptxas serialises products if a path bypasses the wait for them",
     )
     return (*start, some)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from ...analysis.ranges import sums_fit
 from ...ir.nodes import Call, Expr, Use, Variable
 from ...ir.walk import MOVES
 from ...language.dtypes import DType
 from ..context import Context
-from .operators import ATOM, UNARY, Text, added, outside_parentheses
+from .operators import ATOM, UNARY, Text, added
 from .point import Point
-
-OTHER_THAN_SUMS = re.compile(r" (?![-+*] )[^\w ]+ ")
 
 
 def element_text(context: Context, pointer: Expr, point: Point | None) -> Text:
@@ -26,7 +22,7 @@ def element_text(context: Context, pointer: Expr, point: Point | None) -> Text:
         base, at = _resolve(context, base.args[0]), below[0]
     start = context.speller.spell(base, at)
     # A pointer moves by 64 bits at each step; a sum of two offsets in 32 bits might not hold what they come to.
-    one_index = len(offsets) == 1 or any(_is_long(offset, text.text) for offset, text in offsets[:2])
+    one_index = len(offsets) == 1 or any(text.wide or _is_long(offset) for offset, text in offsets[:2])
     one_index = one_index or sums_fit([offset for offset, _ in offsets], context.facts.definitions)
     if offsets and one_index and start.precedence == ATOM:
         terms = [text.within(12, "+") for _, text in offsets] if len(offsets) > 1 else [offsets[0][1].text]
@@ -41,11 +37,9 @@ def _resolve(context: Context, pointer: Expr) -> Expr:
     return pointer
 
 
-def _is_long(expr: Expr, text: str) -> bool:
-    """Whether C computes the text of an offset in 64 bits: by its type, or as sums and products with a widened part."""
-    outside = outside_parentheses(text)
-    widened = "static_cast<long long>" in outside and not OTHER_THAN_SUMS.search(outside)
-    return widened or (isinstance(expr.type.element, DType) and expr.type.element.bits == 64)
+def _is_long(offset: Expr) -> bool:
+    """Whether an offset has 64 bits by its type."""
+    return isinstance(offset.type.element, DType) and offset.type.element.bits == 64
 
 
 def run_at(element: str) -> str:

@@ -18,22 +18,34 @@ PRECEDENCE = (
     | {"&": 8, "^": 7, "|": 6, "&&": 5, "||": 4, "?": 3}
 )
 MIXED = frozenset(("&", "^", "|", "<<", ">>", "&&", "||"))  # operators whose mixtures compilers warn about
+SHIFTS = ("<<", ">>")  # whose first operand alone decides on the type of the result
+OF_BOOLS = ("<", "<=", ">", ">=", "==", "!=", "&&", "||")  # whose result is a bool
 INFIX = re.compile(r"^(\{\w+\}) (\S+) (\{\w+\}|[\w.]+)$")
 PREFIX = re.compile(r"^([-!~])(\{\w+\})$")
 TERNARY = re.compile(r"^(\{\w+\}) \? (\{\w+\}) : (\{\w+\})$")
 OPPOSITES = {"+": "-", "-": "+"}
 NEGATIVE = re.compile(r"-(\d[\w.]*|[A-Za-z_]\w*)")  # a number or a name
+WIDE_CAST = "static_cast<long long>("
 INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
 
 
 @frozen
 class Text:
-    """Spelled text, how tightly its outermost operator binds, and the integer that it is where that is known."""
+    """Spelled text.
+
+    Attributes:
+      text: as C++ has it.
+      precedence: how tightly its outermost operator binds.
+      operator: that operator.
+      number: the integer that it is, where that is known.
+      wide: whether it was widened to 64 bits, or one of its operands, so that C computes it in as many.
+    """
 
     text: str
     precedence: int = ATOM
     operator: str = ""
     number: int | None = None
+    wide: bool = False
 
     def within(self, precedence: int, operator: str = "") -> str:
         """The text as an operand of an operator of this precedence."""
@@ -50,18 +62,22 @@ def placed(spelling: str, operands: dict[str, Text]) -> Text:
     if match := INFIX.match(spelling):
         left, operator, right = match.groups()
         precedence = PRECEDENCE[operator]
-        first = operands[left[1:-1]].within(precedence, operator)
-        second = operands[right[1:-1]].within(precedence + 1, operator) if right.startswith("{") else right
+        both = [operands[side[1:-1]] if side.startswith("{") else Text(side) for side in (left, right)]
+        first, second = both[0].within(precedence, operator), both[1].within(precedence + 1, operator)
+        deciding = both[:1] if operator in SHIFTS else both
+        wide = operator not in OF_BOOLS and any(one.wide for one in deciding)
         if operator in OPPOSITES and NEGATIVE.fullmatch(second):  # x + -3 is x - 3
             operator, second = OPPOSITES[operator], second[1:]
-        return Text(f"{first} {operator} {second}", precedence, operator)
+        return Text(f"{first} {operator} {second}", precedence, operator, wide=wide)
     if match := PREFIX.match(spelling):
-        operator, operand = match.groups()
-        return Text(f"{operator}{operands[operand[1:-1]].within(ATOM)}", UNARY, operator)
+        operator, name = match.groups()
+        operand = operands[name[1:-1]]
+        return Text(f"{operator}{operand.within(ATOM)}", UNARY, operator, wide=operand.wide and operator != "!")
     if match := TERNARY.match(spelling):
         condition, yes, no = (operands[name[1:-1]] for name in match.groups())
-        return Text(f"{condition.within(4)} ? {yes.within(4)} : {no.within(3)}", 3, "?")
-    return Text(re.sub(r"\{(\w+)\}", lambda found: operands[found[1]].text, spelling), ATOM)
+        return Text(f"{condition.within(4)} ? {yes.within(4)} : {no.within(3)}", 3, "?", wide=yes.wide or no.wide)
+    text = re.sub(r"\{(\w+)\}", lambda found: operands[found[1]].text, spelling)
+    return Text(text, ATOM, wide=spelling.startswith(WIDE_CAST))
 
 
 def added(terms: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ from ...ops.registry import OPS
 from ...schedule.tiles.paths import Axes
 from .literals import literal_text, plain_text
 from .needs import Used
-from .operators import ATOM, INFIX, UNARY, Text, added, loosest, outside_parentheses, placed
+from .operators import ATOM, INFIX, UNARY, WIDE_CAST, Text, added, loosest, outside_parentheses, placed
 from .point import Point, PointBit, coordinate
 
 WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)")
@@ -245,7 +245,7 @@ class Speller:
             return self._operation(call, below, wide)
         start, further = shared
         first = self._operation(call, [self._down(call, arg, start) for arg in call.args], wide)
-        return Text(f"{first.within(12, '+')} + {further}", 12, "+") if further else first
+        return Text(f"{first.within(12, '+')} + {further}", 12, "+", wide=first.wide) if further else first
 
     def _arange(self, call: Call, point: Point | None) -> Text:
         if point is None:
@@ -265,7 +265,7 @@ class Speller:
             return self.spell(call.args[0], below, wide=True)
         index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.short == "i64" else None
         if index:
-            return Text(f"static_cast<long long>({self._launch_word(*index)})")
+            return Text(f"{WIDE_CAST}{self._launch_word(*index)})", wide=True)
         if isinstance(wanted, PointerType) and any(
             v.type.is_pointer and self.is_const(v) for v in used_variables(call.args[0])
         ):
@@ -310,13 +310,13 @@ class Speller:
         if INFIX.match(op.spelling(element)):  # C computes in int what is narrower
             whole = [self.as_int(arg, at) for arg, at in zip(call.args, below, strict=True)]
             operands = [text or narrow for text, narrow in zip(whole, operands, strict=True)]
-        if keep_wide and call.op == "mul" and not any(map(_has_64_bits, operands)):
-            operands[0] = Text(f"static_cast<long long>({operands[0].text})")
+        if keep_wide and call.op == "mul" and not any(operand.wide for operand in operands):
+            operands[0] = Text(f"{WIDE_CAST}{operands[0].text})", wide=True)
         if call.op in WIDENING and _is_widened(call.args[1]) and (narrow := WIDENED.fullmatch(operands[1].text)):
             operands[1] = Text(narrow[1], loosest(narrow[1]))  # C widens it, as the other operand has 64 bits
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
-            operands[1] = Text(operands[1].text, 13, "+")
+            operands[1] = replace(operands[1], precedence=13)
         if call.op == "where" and isinstance(element, DType) and any(map(takes_long, call.args[1:])):
             self.used.helpers.setdefault("choose")
             type_ = f"<{element.cuda}>" if element.is_int() else ""  # C computes in int what is narrower
@@ -352,12 +352,6 @@ class Speller:
         name, texts = WRAPPED[call.op], [operand.text for operand in operands]
         self.used.helpers.setdefault(name)
         return Text(f"{name}<{call.type.dtype.cuda}>({', '.join(texts if len(texts) > 1 else ['0', *texts])})")
-
-
-def _has_64_bits(text: Text) -> bool:
-    """Whether a number, a sum or a product begins with one of 64 bits: then it has as many."""
-    first = text.text.lstrip("(") if text.operator in ("+", "-", "*") else text.text
-    return first.startswith("static_cast<long long>(")
 
 
 def _may_be_common(call: Call) -> bool:
