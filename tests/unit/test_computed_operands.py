@@ -242,7 +242,9 @@ def test_columns_of_b_are_rows_of_the_instruction() -> None:
 def test_where_operands_stay_as_they_were(signature: str, why: str) -> None:
     translation = planned(widened, signature, num_warps=8)
     assert not any(plan.exchanged or plan.fragment for plan in translation.schedule.dots.values()), why
-    assert not any(ring.kind == "tma" and len(ring.tiles) > 1 for ring in translation.schedule.rings.rings), why
+    brought = {tile.name for ring in translation.schedule.rings.rings if ring.kind == "tma" for tile in ring.tiles}
+    # A tensor copy that could bring it does so even if threads then carry what they compute to shared memory.
+    assert ("w_tile" in brought) == (why == "two warpgroups would compute the same"), why
 
 
 @triton.jit

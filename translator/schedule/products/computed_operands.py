@@ -17,21 +17,17 @@ import math
 from collections import Counter
 from dataclasses import replace
 
-from ...analysis.boxes import Box
 from ...analysis.facts import Facts
 from ...hardware import WARPGROUP_BITS, WORD_BYTES
-from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Statement, Use, Variable
+from ...ir.nodes import Assign, Call, Expr, For, Kernel, Statement, Variable
 from ...ir.structured import assigns, is_elementwise
-from ...ir.types import ValueType
 from ...ir.walk import read_variables, statements, subexpressions, used_variables
-from ..staging.producer import producible
+from ..staging.box_reads import box_to_read, read_box
 from ..staging.ring_plan import RingPlan
-from ..staging.tensor_copies import box_load, find_any_box, why_not_copied
 from ..tiles.layout import REGISTER, Layout, bits_of
 from .dot_plan import DotPlan, Dots, Operand
 from .dots import dot_statements, is_box_read, k_axis
-from .instructions import COLUMN_IN_PIECE, OTHER_REGISTERS, consumer_registers, warpgroup_layout, whole_pieces
-from .shared_tiles import SharedTile, fits
+from .instructions import COLUMN_IN_PIECE, OTHER_REGISTERS, consumer_registers, warpgroup_layout
 
 ITEMSIZE = 2  # bytes of what an instruction takes from registers: of narrower elements a lane has more side by side
 READ = 1  # of an element that it is computed from
@@ -81,13 +77,12 @@ def _sources(kernel: Kernel, facts: Facts, variable: Variable) -> frozenset[Vari
 # ----------------------------------------------------------------------------------------------- what copies bring
 
 
-def read_boxes(plan: RingPlan, loop: For, top: list[Statement]) -> tuple[Variable, ...]:
-    """Has tensor copies bring the tiles that a loop's dots have an operand computed from: the shared tiles.
+def read_boxes(plan: RingPlan, loop: For, top: list[Statement]) -> None:
+    """Has tensor copies bring the tiles that a loop's dots have an operand computed from.
 
     Tiles for one operand all come so, or none of them.
     """
     loads = {s.targets[0]: s for s in top if isinstance(s, Assign)}
-    brought: list[Variable] = []
     sums = Counter(statement.target for statement, _ in dot_statements(plan.kernel))
     for statement, _ in dot_statements(plan.kernel):
         alone = sums[statement.target] == 1 and _any_layout(loop, statement.target)
@@ -98,12 +93,11 @@ def read_boxes(plan: RingPlan, loop: For, top: list[Statement]) -> tuple[Variabl
             continue
         chosen = _rows_from_registers(plan.dots.plans[id(statement)], found[0], plan.options.num_warps)
         new = [loads[variable] for variable in found[1] if id(loads[variable]) not in plan.replaced]
-        boxes = [_box(plan, load, loop) for load in new]
+        boxes = [box_to_read(plan, load, loop) for load in new]
         if chosen is None or any(box is None for box in boxes):
             continue
         for load, box in sorted(zip(new, boxes, strict=True), key=lambda pair: top.index(pair[0])):
-            brought.append(_read_box(plan, load, box, loop))  # type: ignore[arg-type]
-    return tuple(brought)
+            read_box(plan, load, box, loop)  # type: ignore[arg-type]
 
 
 def _any_layout(loop: For, total: Variable) -> bool:
@@ -131,36 +125,6 @@ def _moves(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.op in ("permute", "reshape", "select")
 
 
-def _box(plan: RingPlan, load: Assign, loop: For) -> tuple[Box, SharedTile] | None:
-    """The box of a load, and its format in shared memory; None where no tensor copy can bring it."""
-    call, shape, itemsize = load.value, load.target.type.shape, load.target.type.dtype.itemsize
-    zeros = isinstance(call, Call) and (
-        len(call.args) < 3 or (isinstance(call.args[2], Literal) and call.args[2].value == 0)
-    )
-    if not zeros or call.attribute("volatile") or not whole_pieces(shape) or len(shape) != 2:  # type: ignore[attr-defined]
-        return None
-    box = find_any_box(plan, load, loop)
-    if not isinstance(box, Box) or box.dims[0].axis is None:
-        return None
-    tile = SharedTile(shape, box.dims[0].axis, itemsize)
-    possible = fits(shape, tile.fast, itemsize) and not why_not_copied(plan, box, tile, tile)
-    starts = (*(dim.start for dim in box.dims), *(Use(v.type, v) for v in box.made_of))
-    return (box, tile) if possible and producible(plan.kernel, loop, starts) else None
-
-
-def _read_box(plan: RingPlan, load: Assign, found: tuple[Box, SharedTile], loop: For) -> Variable:
-    """Puts a tensor copy, and behind it a reading of what it brings, in the place of a load."""
-    box, tile = found
-    plan.last_key += 1
-    brought = Variable(f"{load.target.name}_tile", load.target.type, plan.last_key)
-    plan.dots.staged[brought] = tile
-    plan.replaced[id(load)] = box_load(plan, replace(load, targets=(brought,)), box, tile, loop.variable)
-    type_: ValueType = load.target.type
-    call = Call(type_, "box_read", (Use(type_, brought),), span=load.value.span)
-    plan.added.setdefault((id(load), True), []).append(replace(load, value=call))
-    return brought
-
-
 # ---------------------------------------------------------------------------------------------- what multiplies
 
 
@@ -175,10 +139,17 @@ def with_computed_operands(kernel: Kernel, facts: Facts, dots: Dots, num_warps: 
         return dots
     chosen: dict[int, DotPlan] = {}
     sums = Counter(statement.target for statement, _ in dot_statements(kernel))
+    loops = [s for s in statements(kernel.body) if isinstance(s, For)]
+    loop_of = {id(inner): loop for loop in loops for inner in statements(loop.body)}  # the innermost comes last
     for statement, _ in dot_statements(kernel):
-        plan = dots.plans[id(statement)]
+        plan, loop = dots.plans[id(statement)], loop_of.get(id(statement))
         found = computed_operand(kernel, facts, dots, plan)
-        if found is not None and found[1] <= boxes.keys():
+        turns = found is not None and found[0] is plan.b  # its sum is laid out the other way round
+        if (
+            found is not None
+            and found[1] <= boxes.keys()
+            and not (turns and loop and not _any_layout(loop, statement.target))
+        ):
             operand, sources = found
             along_k = all(boxes[one].fast == k_axis(operand, operand is plan.a) for one in sources)
             plan = _rows_from_registers(plan, operand, num_warps, not along_k) or plan

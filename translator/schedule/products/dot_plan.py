@@ -80,7 +80,15 @@ class DotPlan:
 
 @frozen
 class Dots:
-    """The plans of all dots by `id` of the statement, and the staged variables with the format of their tile."""
+    """The plans of all dots by `id` of the statement, and the loaded tiles that they multiply from shared memory.
+
+    Attributes:
+      plans: the plans.
+      staged: the tiles that dots alone read, with their format.
+      mixed: those that other statements read as well, and so are loaded into registers, unless a tensor copy brings them
+        (`schedule/staging/box_reads.py`).
+    """
 
     plans: dict[int, DotPlan]
     staged: dict[Variable, SharedTile]
+    mixed: dict[Variable, SharedTile]

@@ -123,7 +123,7 @@ def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], option
         if layout is None or instruction is None or a is None or b is None:
             raise TypeError("a dot whose operands have no name")
         plans[id(statement)] = DotPlan(instruction, layout, a, b)
-    return Dots(plans, _staged(kernel, facts, plans, uses) if kinds else {})
+    return Dots(plans, *(_loaded_tiles(kernel, facts, plans, uses) if kinds else ({}, {})))
 
 
 def _layout(kind: str, shape: tuple[int, ...], num_warps: int) -> Layout | None:
@@ -180,10 +180,10 @@ def wgmma_of(call: Call, options: Options, target: Target) -> Instruction | str:
     return found if fits else f"a warpgroup would have {per_warpgroup} columns of {b.type.shape[1]}"
 
 
-def _staged(
+def _loaded_tiles(
     kernel: Kernel, facts: Facts, plans: Mapping[int, DotPlan], uses: Mapping[Variable, int]
-) -> dict[Variable, SharedTile]:
-    """The loaded tiles that tensor-core dots alone read, with the axis along which memory is contiguous."""
+) -> tuple[dict[Variable, SharedTile], dict[Variable, SharedTile]]:
+    """The loaded tiles that tensor-core dots alone read, and those that others read too, contiguous as memory is."""
     reads: dict[Variable, list[tuple[int, Instruction]]] = {}  # the axis of K, for every use
     for plan in plans.values():
         for operand, is_a in ((plan.a, True), (plan.b, False)):
@@ -193,6 +193,7 @@ def _staged(
             if plan.instruction.kind != "fma" and whole:
                 reads.setdefault(operand.variable, []).append((axis, plan.instruction))
     staged: dict[Variable, SharedTile] = {}
+    mixed: dict[Variable, SharedTile] = {}
     read = {s.value.args[0].variable for s in statements(kernel.body) if is_box_read(s)}  # type: ignore[attr-defined]
     induction = closed_forms(kernel, facts)
     for candidate in statements(kernel.body):
@@ -200,13 +201,14 @@ def _staged(
         if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op not in LOADS:
             continue
         variable = candidate.target
-        if variable not in read and (uses.get(variable, 0) != len(reads.get(variable, ())) or not reads.get(variable)):
+        if variable not in read and not reads.get(variable):
             continue
+        found = staged if variable in read or uses[variable] == len(reads[variable]) else mixed
         if load.op == "box_load":
             axes = [axis for axis in load.attribute("axes") if axis is not None]
-            staged[variable] = SharedTile(variable.type.shape, axes[-1], variable.type.dtype.itemsize)
+            found[variable] = SharedTile(variable.type.shape, axes[-1], variable.type.dtype.itemsize)
         elif load.op == "row_load":
-            staged[variable] = SharedTile(variable.type.shape, load.attribute("fast"), variable.type.dtype.itemsize)
+            found[variable] = SharedTile(variable.type.shape, load.attribute("fast"), variable.type.dtype.itemsize)
         elif facts.assignments[variable] == 1 and not load.attribute("volatile") and _fills_with_zeros(load):
             fast = _contiguous_axis(candidate, load, facts, induction)
             itemsize = variable.type.dtype.itemsize
@@ -215,8 +217,8 @@ def _staged(
                 for axis, how in reads[variable]
             )
             if readable and has_chunks(variable.type.shape, fast, itemsize):
-                staged[variable] = SharedTile(variable.type.shape, fast, itemsize)
-    return staged
+                found[variable] = SharedTile(variable.type.shape, fast, itemsize)
+    return staged, mixed
 
 
 def _fills_with_zeros(load: Call) -> bool:

@@ -179,10 +179,9 @@ class _Body:
         return False
 
     def read_by_none_but(self, ahead: list[int]) -> tuple[Variable, ...]:
-        """The tiles of the ring that only the dots at these places read; none where that is all of them."""
+        """The tiles of the ring that no dots but those at these places read; none where that is all of them."""
         others = {variable for place in self.products if place not in ahead for variable in self.operands(place)}
-        own = {variable for place in ahead for variable in self.operands(place)}
-        early = tuple(tile for tile in self.ring.tiles if tile in own - others)
+        early = tuple(tile for tile in self.ring.tiles if tile not in others)
         return early if len(early) < len(self.ring.tiles) else ()
 
     def _reads(self, statement: Statement) -> set[Variable]:

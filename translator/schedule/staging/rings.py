@@ -56,6 +56,7 @@ from ..products.computed_operands import read_boxes
 from ..products.dot_plan import Dots
 from ..products.dots import dot_statements, operand_of, plan_dots
 from ..products.instructions import WGMMA_CAPABILITY
+from .box_reads import multiply_where_it_lies, read_box, read_large_tiles
 from .next_loads import load_into_registers
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, several_products
 from .persistence import axes_of_programs
@@ -176,9 +177,10 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     loads = [s for s in top if isinstance(s, Assign) and _is_staged_load(plan, s) and s.target not in outside]
     plain = isinstance(loop.start, Literal) and loop.start.value == 0
     plain = plain and isinstance(loop.step, Literal) and loop.step.value == 1
-    boxes = _boxes(plan, loop, loads, top) if loads else None
+    mixed = [s for s in top if assigns(s, "load") and s.target in plan.dots.mixed and s.target not in outside]
+    boxes = _boxes_with_mixed(plan, loop, loads, mixed, top) or (_boxes(plan, loop, loads, top) if loads else None)
     if boxes is not None:
-        plan.rings.append(_box_ring(plan, loop, top, loads, boxes, nested or not plain, most_stages))
+        plan.rings.append(_box_ring(plan, loop, top, boxes, nested or not plain, most_stages))
         return
     moved: list[Found] = []
     rows = []
@@ -212,26 +214,33 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         )
 
 
-def _box_ring(
-    plan: RingPlan, loop: For, top: list[Statement], loads: list[Assign], boxes: _Boxes, counted: bool, most_stages: int
-) -> Ring:
+def _box_ring(plan: RingPlan, loop: For, top: list[Statement], boxes: _Boxes, counted: bool, most_stages: int) -> Ring:
     """The ring of a loop whose loads are all tensor copies."""
-    for statement, box in zip(loads, boxes.of_loads, strict=True):
-        plan.replaced[id(statement)] = box_load(
-            plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
-        )
-    tiles = (*(statement.target for statement in loads), *read_boxes(plan, loop, top))
+    for statement, box in boxes.of_loads:
+        tile = boxed_tile(plan, statement.target, box)
+        if statement.target in plan.dots.mixed:
+            multiply_where_it_lies(plan, statement, read_box(plan, statement, (box, tile), loop))
+        else:
+            plan.replaced[id(statement)] = box_load(plan, statement, box, tile, loop.variable)
+    read_boxes(plan, loop, top)
+    read_large_tiles(plan, loop, _still_own(plan, loop, top))
+    planned = (plan.replaced.get(id(s), s) for s in top)
+    tiles = tuple(s.target for s in planned if assigns(s, "box_load"))
     load_into_registers(plan, loop, top)
-    own = without_numbers(plan, own_loads(plan, loop, top), [])
+    own = without_numbers(plan, _still_own(plan, loop, top), [])
     own = own if plan.small_loads and several_products(top) else large_loads(own)
-    own = [one for one in own if id(one.statement) not in plan.replaced]
     ahead = take(plan, own)
     held = tuple(one.statement.target for one in own)
     keep_totals(plan, loop, [*boxes.totals, *totals_of(own)])
     running = assigned_for(totals_of(own))
     stages = min(_wanted_stages(plan, tiles), most_stages)
-    overlapped = _overlapped(plan, loop, tiles)
+    overlapped = _overlapped(plan, loop, (*tiles, *plan.dots.mixed))
     return Ring(loop.variable, "tma", tiles, stages, counted, overlapped, own=held, ahead=ahead, running=running)
+
+
+def _still_own(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
+    """The loads of a loop that threads can make ahead, but for those that something else has taken the place of."""
+    return [one for one in own_loads(plan, loop, top) if id(one.statement) not in plan.replaced]
 
 
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
@@ -253,10 +262,26 @@ def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:
 
 @frozen
 class _Boxes:
-    """The boxes of a loop's loads, and the totals of irregular steps that they begin by."""
+    """A loop's loads with their boxes, and the totals of irregular steps that these begin by."""
 
-    of_loads: tuple[Box, ...]
+    of_loads: tuple[tuple[Assign, Box], ...]
     totals: tuple[RunningTotal, ...]
+
+
+def _boxes_with_mixed(
+    plan: RingPlan, loop: For, loads: list[Assign], mixed: list[Assign], top: list[Statement]
+) -> _Boxes | None:
+    """The boxes of all loads for dots, those that others read too among them; None where one is not."""
+    if not mixed:
+        return None
+    reasons, tiles = dict(plan.reasons), {load.target: plan.dots.mixed[load.target] for load in mixed}
+    plan.dots.staged.update(tiles)
+    found = _boxes(plan, loop, sorted((*loads, *mixed), key=top.index), top)
+    if found is None:  # they are loaded as if nothing had been tried
+        plan.reasons = reasons
+        for variable in tiles:
+            del plan.dots.staged[variable]
+    return found
 
 
 def _boxes(plan: RingPlan, loop: For, loads: list[Assign], top: list[Statement]) -> _Boxes | None:
@@ -296,7 +321,7 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign], top: list[Statement])
             plan.reasons.setdefault(f"{statement.target.name}: {box.reason}")
             return None
         boxes.append(box)
-    return _Boxes(tuple(boxes), tuple(totals))
+    return _Boxes(tuple(zip(loads, boxes, strict=True)), tuple(totals))
 
 
 def _all_wgmma(plan: RingPlan, loads: list[Assign]) -> bool:
