@@ -247,6 +247,8 @@ def test_stores_to_one_place_stay_in_order() -> None:
     assert "tma_store_complete<0>();" in again and again.index("tma_store_complete<0>();") < again.rindex(
         "tma_store_2d("
     )
+    below = planned(kernels.loop_in_loop, f"{USUAL}, {TWO_WARPGROUPS}", num_warps=8).artifact.source
+    assert "tma_store_2d" in below and "tma_store_complete" not in below  # other rows in every trip
     assert "tma_store_2d" not in planned(more.stored_twice, f"{USUAL}, {TILE}").artifact.source
 
 

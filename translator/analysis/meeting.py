@@ -141,7 +141,7 @@ class Places:
             alone = variable in changed and variable not in moves  # counts the trips of a loop inside
             first, step, last = self._counts.get(variable, (None, 1, None))
             if alone and last is None and each == later:
-                sure = False  # at the least, both are in the same trip of that loop
+                sure &= not each  # at the least, both are in the same trip of that loop, if they depend on it
                 continue
             for sum_ in (minus((), each), later) if alone else (minus(later, each),):
                 distance = _number(sum_)

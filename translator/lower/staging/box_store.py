@@ -57,7 +57,8 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         body.append(Line(f"const int {buffer} = {pieces.number} % {buffers};"))
     else:
         again = pieces.count > 1 or _runs_again(context, statement) or context.shared.takes_turns(array)
-        body += [free, *barrier("this part of shared memory has been copied out")] if again else []
+        told = pieces.count == 1 and call.attribute("overwrites")  # then all copies are complete
+        body += [*([] if told else [free]), *barrier("this part of shared memory has been copied out")] if again else []
     body += [
         *_write(context, variable, layout, tile, f"{array}{stage}", pieces),
         Line("async_proxy_fence();", "tensor copies read through the asynchronous proxy"),
@@ -102,7 +103,7 @@ def _cut(context: Context, call: Call, layout: Layout) -> tuple[SharedTile, Piec
 
 def _earlier_stores(context: Context, call: Call, own: str) -> tuple[Node, ...]:
     """The wait for earlier stores to the same place, where there may be some."""
-    if not call.attribute("repeated"):
+    if not call.attribute("overwrites"):
         return ()
     context.use_helper("tma_store_complete")
     return (Branch(own, (Line("tma_store_complete<0>();", "an earlier store to the same place comes first"),)),)

@@ -56,7 +56,7 @@ def _warpgroups(call: Call, layout: Layout) -> int:
 
 def _keep_order(calls: list[Call], facts: Facts) -> bool:
     """Whether two stores to one place are always the same warpgroup's, so that one thread orders their copies."""
-    if not any(call.attribute("repeated") for call in calls):
+    if not any(call.attribute("overwrites") for call in calls):
         return True
     sides = {call.args[0].type.shape[call.attribute("axes")[_slow(call)]] for call in calls}
     starts = [axis_info(call.args[1 + _slow(call)], facts.known) for call in calls]

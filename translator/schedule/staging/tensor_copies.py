@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
+from ...analysis.box_dimensions import BoxDim
 from ...analysis.boxes import Box, NotABox, find_box, parameter_text
+from ...analysis.meeting import Places, Trips
 from ...analysis.settled import Place, place_of_making
 from ...artifact import TensorMap
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Literal, Note, Statement, Use, Variable, While
@@ -182,9 +185,13 @@ def copy_stores(plan: RingPlan) -> None:
             continue
         elif box.dims[0].axis is not None and not _is_read(plan, box.base):
             boxes[id(statement)] = (statement, box)
+    places = Places(plan.facts.definitions, plan.kernel.body)
+    copied = {key: box for key, (_, box) in boxes.items()}
     for statement, box in list(boxes.values()):
-        if all(id(other) in boxes for other in _stores(plan, box.base)):  # threads' own stores would overtake copies
-            plan.replaced[id(statement)] = _box_store(plan, statement, box)
+        stores = _stores(plan, box.base)
+        if all(id(other) in boxes for other in stores):  # threads' own stores would overtake copies
+            again = any(_is_overwritten(plan, other, statement, copied, places) for other in stores)
+            plan.replaced[id(statement)] = _box_store(plan, statement, box, again)
 
 
 def _lies_in_shared_memory(type_: ValueType, box: Box) -> bool:
@@ -193,18 +200,42 @@ def _lies_in_shared_memory(type_: ValueType, box: Box) -> bool:
     return fast is not None and whole_pieces(type_.shape) and fits(type_.shape, fast, type_.dtype.itemsize)
 
 
-def _box_store(plan: RingPlan, statement: Effect, box: Box) -> Statement:
+def _is_overwritten(plan: RingPlan, earlier: Effect, later: Effect, boxes: Mapping[int, Box], places: Places) -> bool:
+    """Whether a store may overwrite what another one has copied out, or the same one in an earlier trip of a loop."""
+    stores = _stores(plan, boxes[id(later)].base)
+    ways: list[Trips | None] = [None] if stores.index(earlier) < stores.index(later) else []
+    for loop in statements(plan.kernel.body):
+        if isinstance(loop, (For, While)) and {id(earlier), id(later)} <= {id(inner) for inner in nested(loop)}:
+            ways.append(places.trips(loop))
+    one, other = (boxes[id(store)] for store in (earlier, later))
+    return any(not _are_apart(one, other, way, places) for way in ways)
+
+
+def _are_apart(one: Box, other: Box, trips: Trips | None, places: Places) -> bool:
+    """Whether two boxes of a tensor do not meet along one of its dimensions, the other one some trips later."""
+    if [(dim.size, dim.stride) for dim in one.dims] != [(dim.size, dim.stride) for dim in other.dims]:
+        return False
+    for left, right in zip(one.dims, other.dims, strict=True):
+        first, second = places.of(_positions(left)), places.of(_positions(right))
+        if first is not None and second is not None and places.meet(first, second, trips) is False:
+            return True
+    return False
+
+
+def _positions(dim: BoxDim) -> Expr:
+    """The coordinates of a box along a dimension."""
+    type_ = ValueType(dim.start.type.element, (dim.side,))
+    steps = Call(type_, "arange", (), (("start", 0), ("end", dim.side)))
+    return Call(type_, "add", (Call(type_, "broadcast", (dim.start,)), steps))
+
+
+def _box_store(plan: RingPlan, statement: Effect, box: Box, again: bool) -> Statement:
     value = statement.call.args[1]
     tile = SharedTile(tuple(map(int, value.type.shape)), box.dims[0].axis or 0, value.type.dtype.itemsize)
     name = _map(plan, box, tile, statement)
     starts = tuple(dim.start for dim in reversed(box.dims))
     axes = tuple(dim.axis for dim in reversed(box.dims))
-    in_loop = any(
-        isinstance(s, (For, While)) and any(inner is statement for inner in nested(s))
-        for s in statements(plan.kernel.body)
-    )
-    repeated = in_loop or len(_stores(plan, box.base)) > 1
-    attributes = (("map", name), ("base", box.base), ("axes", axes), ("repeated", repeated))
+    attributes = (("map", name), ("base", box.base), ("axes", axes), ("overwrites", again))
     call = Call(ValueType(void), "box_store", (value, *starts), attributes, span=statement.call.span)
     copy = replace(statement, call=call)
     if box.whole is None:
