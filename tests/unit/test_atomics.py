@@ -70,3 +70,32 @@ def lock_kernel(lock_ptr, out_ptr):
 def test_spin_lock(run_everywhere: Any) -> None:
     lock, out = run_everywhere(lock_kernel, (20,), np.zeros(1, np.int32), np.zeros(1, np.int32))
     assert lock[0] == 0 and out[0] == 20
+
+
+@triton.jit
+def signalling(x_ptr, out_ptr, flag_ptr, BEFORE: tl.constexpr, SEM: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    if BEFORE == "store":
+        tl.store(out_ptr + i, x)
+    elif BEFORE == "atomic":
+        tl.atomic_add(out_ptr + i, x, sem="relaxed")
+    total = tl.sum(x, 0)
+    if BEFORE == "loop":
+        for _ in range(2):
+            tl.atomic_add(flag_ptr, total, sem=SEM)
+    elif BEFORE == "load":
+        tl.atomic_add(flag_ptr, 1.0, sem=SEM)
+        tl.store(out_ptr + i, x)
+    else:
+        tl.atomic_add(flag_ptr, total, sem=SEM)
+
+
+@pytest.mark.parametrize("sem", ("acq_rel", "release", "acquire", "relaxed"))
+@pytest.mark.parametrize("before", ("store", "atomic", "loop", "load", "nothing"))
+def test_fences_stand_where_there_is_something_to_release(run_everywhere: Any, before: str, sem: str) -> None:
+    text = signalling.translate(f"*fp32, *fp32, *fp32, {before!r}, {sem!r}, 128").source
+    assert ("__threadfence();" in text) == (before != "nothing" and sem in ("acq_rel", "release"))
+    x = np.arange(128, dtype=np.float32)
+    *_, flag = run_everywhere(signalling, (1,), x, np.zeros(128, np.float32), np.zeros(1, np.float32), before, sem, N=128)
+    assert flag[0] == {"loop": 2 * x.sum(), "load": 1}.get(before, x.sum())

@@ -89,7 +89,7 @@ def test_neighbours_are_added_at_once(arch: str, kind: str, vector: str, needs: 
     calls = re.findall(r"(?<!tl\.)\b(atomic\w+(?:<\w+>)?)\(", body(made))
     assert calls == [f"atomic_add_vec<{vector}>" if vector else "atomicAdd"]
     assert made.needs == needs and f"target     {needs} and later" in made.source
-    assert ("__threadfence();   // releases" in made.source) == (sem == "None")
+    assert "__threadfence" not in made.source  # all that the program has read is what it adds
 
 
 @pytest.mark.parametrize(("kind", "width"), [("fp16", 8), ("bf16", 8), ("fp32", 4)])

@@ -1,7 +1,8 @@
 """Atomic operations on tiles and scalars.
 
 Ordering is Triton's: `acq_rel` unless said otherwise. The operations themselves are relaxed, as CUDA's functions are; a
-fence before them releases, one after them acquires, which orders the same and costs once per statement.
+fence before them releases, one after them acquires, which orders the same and costs once per statement. Where the kernel has
+done nothing yet that others could see too late, there is nothing to release (`schedule/accesses/releases.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Variable
 from ...ir.types import padded
 from ...language.dtypes import DType, PointerType
 from ...schedule.accesses.access import padding_tests, plan_access
+from ...schedule.accesses.releases import has_to_release
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..shared.arrays import dimensions, place
@@ -61,15 +63,14 @@ def lower_atomic(context: Context, statement: Assign | Effect) -> tuple[Node, ..
     return (*before, *(_scalar if scalar else _tile)(context, statement, call, mask, target))
 
 
-def _fences(call: Call, used: bool) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+def _fences(
+    context: Context, statement: Assign | Effect, call: Call, used: bool
+) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     """The fences before and after, by the operation's ordering and scope."""
     order = call.attribute("sem") or "acq_rel"
     fence = FENCES[call.attribute("scope") or "gpu"]
-    before = (
-        (Line(fence, "releases: this thread's earlier writes are seen before the atomic"),)
-        if "rel" in order and order != "relaxed"
-        else ()
-    )
+    releases = order in ("acq_rel", "release") and has_to_release(context.kernel, statement)
+    before = (Line(fence, "releases: this thread's earlier accesses come before the atomic"),) if releases else ()
     after = (Line(fence, "acquires: later reads come after the atomic"),) if used and order.startswith("acq") else ()
     return before, after
 
@@ -126,7 +127,7 @@ def _scalar(
     condition = Text(f"{context.axis_names.tid} == 0", 9)
     if mask is not None and not (isinstance(mask, Literal) and mask.value):
         condition = Text(f"{condition.text} && {context.speller.spell(mask).within(6, '&&')}", 5)
-    before, after = _fences(call, target is not None)
+    before, after = _fences(context, statement, call, target is not None)
     if target is None:
         return (Branch(condition.text, (*before, Line(f"{operation};"), *after)),)
     what = "the atomic's result"
@@ -139,12 +140,12 @@ def _tile(
     layout = context.schedule.statement_layouts[id(statement)]
     pointer = call.args[0]
     tests = [*conjuncts(mask, context.facts), *padding_tests(pointer.type.shape)]
-    before, after = _fences(call, target is not None)
+    before, after = _fences(context, statement, call, target is not None)
     guard = copies_guard(context, layout)
     if target is not None and guard:
         return (*before, *_through_shared(context, statement, call, tests, target, layout, guard), *after)
     if target is None and (added := _by_vectors(context, statement, call, mask, layout)):
-        return (*before, *((both(guard, added),) if guard else added), *after)
+        return _guarded(guard, (*before, *added))
     name = context.names.variable(target) if target is not None else ""
 
     def one(point: Point) -> tuple[Node, ...]:
@@ -156,9 +157,12 @@ def _tile(
 
     declare = context.declare(statement, target, layout) if target is not None else ()
     nodes = context.each_register(layout, one)
-    if guard:
-        nodes = (both(guard, nodes),)
-    return (*declare, *before, *nodes, *after)
+    return (*declare, *_guarded(guard, (*before, *nodes)), *after)
+
+
+def _guarded(guard: str, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """What is done by those threads that hold no copies: no other one has anything to release."""
+    return (both(guard, nodes),) if guard else nodes
 
 
 def _by_vectors(

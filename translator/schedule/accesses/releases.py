@@ -1,0 +1,41 @@
+"""Whether an atomic that releases has anything to release.
+
+In: a kernel and one of its atomics. Out: whether a fence has to stand before it.
+
+A fence orders what the program has written, and read, before the atomic. Nothing needs it if the program has written nothing
+by then, and if all that it has read goes into the atomic itself: the sum of a block, or the bin of a histogram, cannot be
+known before the loads that it is made of are complete.
+"""
+
+from __future__ import annotations
+
+from ...ir.nodes import Assign, Call, Effect, For, Kernel, Statement, While
+from ...ir.walk import nested, statements, used_variables, where_from
+
+LOADS = ("load", "box_load", "row_load")
+
+
+def has_to_release(kernel: Kernel, atomic: Assign | Effect) -> bool:
+    """See the module docstring."""
+    call = atomic.value if isinstance(atomic, Assign) else atomic.call
+    made_of = where_from(kernel.body, used_variables(call))
+    for statement in _earlier(kernel, atomic):
+        if isinstance(statement, Effect):
+            return True
+        if isinstance(statement, Assign) and isinstance(statement.value, Call):
+            op = statement.value.op
+            if op.startswith("atomic_") or (op in LOADS and made_of.isdisjoint(statement.targets)):
+                return True
+    return False
+
+
+def _earlier(kernel: Kernel, last: Statement) -> list[Statement]:
+    """The statements that a program may have passed when it comes to one: in earlier trips of loops, too."""
+    found: list[Statement] = []
+    for statement in statements(kernel.body):
+        if isinstance(statement, (For, While)) and any(inner is last for inner in nested(statement)):
+            found += nested(statement)  # itself among them
+        if statement is last:
+            return found
+        found.append(statement)
+    return found
