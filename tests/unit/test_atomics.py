@@ -97,5 +97,7 @@ def test_fences_stand_where_there_is_something_to_release(run_everywhere: Any, b
     text = signalling.translate(f"*fp32, *fp32, *fp32, {before!r}, {sem!r}, 128").source
     assert ("__threadfence();" in text) == (before != "nothing" and sem in ("acq_rel", "release"))
     x = np.arange(128, dtype=np.float32)
-    *_, flag = run_everywhere(signalling, (1,), x, np.zeros(128, np.float32), np.zeros(1, np.float32), before, sem, N=128)
+    *_, flag = run_everywhere(
+        signalling, (1,), x, np.zeros(128, np.float32), np.zeros(1, np.float32), before, sem, N=128
+    )
     assert flag[0] == {"loop": 2 * x.sum(), "load": 1}.get(before, x.sum())

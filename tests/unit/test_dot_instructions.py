@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
@@ -80,3 +81,31 @@ def test_architectures_are_named_as_the_instructions_need() -> None:
     assert "sm_90 and later" in text("fp64", "NN", None, BIG, "sm_90a")
     assert "sm_80 and later" in text("fp64", "NN", None, BIG, "sm_80")
     assert "sm_80 and later" in text("fp32", "NN", "tf32", BIG, "sm_90a")
+
+
+@triton.jit
+def centred(a_ptr, b_ptr, mean_ptr, c_ptr, K, A_BY_ROWS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+            BK: tl.constexpr):  # fmt: skip
+    # An operand that is computed, contiguous along K or along M.
+    m, n, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    mean = tl.load(mean_ptr + m)
+    total = tl.zeros((BM, BN), tl.float32)
+    for block in range(0, K, BK):
+        places = m[:, None] * K + (block + k)[None, :] if A_BY_ROWS else (block + k)[None, :] * BM + m[:, None]
+        a = tl.load(a_ptr + places) - mean[:, None]
+        b = tl.load(b_ptr + n[None, :] * K + (block + k)[:, None])
+        total = tl.dot(a, b, total)
+    tl.store(c_ptr + m[:, None] * BN + n[None, :], total)
+
+
+@pytest.mark.parametrize(("by_rows", "instruction"), [(True, "wgmma.m64n64k8"), (False, "mma.m16n8k8")])
+def test_computed_operands_are_not_transposed_by_stores_either(
+    run_everywhere: Any, by_rows: bool, instruction: str
+) -> None:
+    signature = f"*fp32:16, *fp32:16, *fp32:16, *fp32:16, i32:16, {by_rows}, 64, 64, 32"
+    assert f"by {instruction}" in centred.translate(signature, arch="sm_90a").source
+    a, b = np.random.default_rng(1).integers(-3, 4, (2, 64, 64)).astype(np.float32)
+    mean = np.arange(64, dtype=np.float32) % 4
+    given = a if by_rows else np.ascontiguousarray(a.T)
+    *_, c = run_everywhere(centred, (1,), given, b, mean, np.zeros((64, 64), np.float32), 64, by_rows, 64, 64, 32)
+    np.testing.assert_array_equal(c, (a - mean[:, None]) @ b.T)

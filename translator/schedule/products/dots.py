@@ -15,10 +15,10 @@ from ...analysis.facts import Facts
 from ...analysis.induction import Induction, closed_forms
 from ...analysis.unit_stride import unit_axes
 from ...artifact import Options, Target
-from ...hardware import CHUNK_BYTES, SWIZZLED_LINE_BYTES, WARPS_OF_WARPGROUP
+from ...hardware import CHUNK_BYTES, SWIZZLED_LINE_BYTES, WARPS_OF_WARPGROUP, WORD_BYTES
 from ...ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
 from ...ir.structured import assigns
-from ...ir.walk import read_inside, statements
+from ...ir.walk import read_inside, statements, where_from
 from ..tiles.layout import Layout
 from .dot_plan import DotPlan, Dots, Operand
 from .instructions import (
@@ -77,16 +77,17 @@ def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) ->
     if in_parts:
         kinds |= dict.fromkeys(in_parts, "mma")
         dots = _planned(kernel, facts, kinds, options, target)
+    computed = _computed_axes(kernel, facts, dots)
     turned = {
         statement.target
         for statement, _ in dot_statements(kernel)
-        if kinds[statement.target] == "wgmma" and _turned_operands(dots, statement)
+        if kinds[statement.target] == "wgmma" and _turned_operands(dots, statement, computed)
     }
     if not turned:
         return dots
     by_warps = _planned(kernel, facts, {**kinds, **dict.fromkeys(turned, "mma")}, options, target)
     before, after = (
-        sum(_turned_operands(plan, statement) for statement, _ in dot_statements(kernel) if statement.target in turned)
+        sum(_turned_operands(plan, s, computed) for s, _ in dot_statements(kernel) if s.target in turned)
         for plan in (dots, by_warps)
     )
     # Faster than wgmma: loads run ahead, and nothing is transposed by a copy.
@@ -101,14 +102,37 @@ def _wants_parts_elsewhere(dots: Dots, statement: Assign) -> bool:
     return any(operand.variable not in dots.staged for operand in (plan.a, plan.b))
 
 
-def _turned_operands(dots: Dots, statement: Assign) -> int:
-    """How many operands of 32 bits do not lie in shared memory from the start as the dot's instruction needs them."""
+def _turned_operands(dots: Dots, statement: Assign, computed: Mapping[Variable, int]) -> int:
+    """How many operands of 32 bits do not come to shared memory as the dot's instruction needs them.
+
+    `computed` ones are written there by threads, which hold consecutive elements along the axis that it says.
+    """
     plan, count = dots.plans[id(statement)], 0
     for operand, is_a in ((plan.a, True), (plan.b, False)):
         itemsize, tile = operand.variable.type.dtype.itemsize, dots.staged.get(operand.variable)
-        ready = tile is not None and (tile.fast == k_axis(operand, is_a) or reads_columns(plan.instruction, itemsize))
+        fast = tile.fast if tile is not None else computed.get(operand.variable)
+        ready = fast is not None and (fast == k_axis(operand, is_a) or reads_columns(plan.instruction, itemsize))
         count += itemsize == 4 and not ready and plan.instruction.split is None
     return count
+
+
+def _computed_axes(kernel: Kernel, facts: Facts, dots: Dots) -> dict[Variable, int]:
+    """The axes along which operands of 32 bits that are computed from loaded tiles are contiguous, where these agree."""
+    every = {operand.variable for plan in dots.plans.values() for operand in (plan.a, plan.b)} - dots.staged.keys()
+    operands = [variable for variable in every if variable.type.dtype.itemsize == WORD_BYTES]
+    if not operands:
+        return {}
+    induction, loaded = closed_forms(kernel, facts), dict[Variable, int]()
+    for statement in statements(kernel.body):
+        if assigns(statement, "load") and statement.target.type.rank > 1 and isinstance(statement.value, Call):
+            loaded[statement.target] = _contiguous_axis(statement, statement.value, facts, induction)
+    found: dict[Variable, int] = {}
+    for variable in operands:
+        made_of = where_from(kernel.body, [variable])
+        whole = {loaded[one] for one in made_of & loaded.keys() if one.type.shape == variable.type.shape}
+        if len(whole) == 1:
+            (found[variable],) = whole
+    return found
 
 
 def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], options: Options, target: Target) -> Dots:
