@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -134,3 +135,20 @@ def test_what_holds_of_one_value_need_not_hold_of_another(run_everywhere: Any) -
     below = cols < 45
     expected = np.where(below, x, 1) + (cols + 45) // 4 + np.where(below, x, 2) + 2 * 2
     np.testing.assert_array_equal(out, expected)
+
+
+@triton.jit
+def halved(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < N, other=0) >> 1, mask=i < N)
+
+
+@pytest.mark.parametrize(
+    ("types", "count"), [("*i16:16, *i8:16", 16), ("*i32:16, *i16:16", 8), ("*i32:16, *i32:16", 4)]
+)
+def test_a_test_of_all_of_a_thread_s_elements_says_so(types: str, count: int) -> None:
+    """Loads are of 16 bytes, and several of them make a store: what they rely on is said for all."""
+    text = planned(halved, f"{types}, i32:16, {128 * count}", num_warps=4).artifact.source
+    said = r"// One test for (\w+) elements: N and the index of the first are multiples of (\w+)\."
+    ((elements, divisor),) = re.findall(said, text)
+    assert elements == divisor and f"constexpr int {elements} = {count};" in text

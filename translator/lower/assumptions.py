@@ -22,13 +22,10 @@ def of_thread(context: Context, places: list[Place]) -> tuple[Line, ...]:
     divided = any(re.search(rf"\b{tid}\b", place.value) for place in places)
     tested = any(compares_with_number(part, context.facts) for part in _parts(context))
     # With tensor copies there is little that it would save.
-    if not (divided or tested) or context.schedule.rings.has_producer:
+    why = ["/ and % become shifts"] * divided + ["tests that always hold go"] * tested
+    if not why or context.schedule.rings.has_producer:
         return ()
-    return (
-        Line(
-            f"__builtin_assume({tid} >= 0 && {tid} < NUM_THREADS);", "/ and % become shifts, tests that always hold go"
-        ),
-    )
+    return (Line(f"__builtin_assume({tid} >= 0 && {tid} < NUM_THREADS);", ", ".join(why)),)
 
 
 def of_program(context: Context, places: list[Place]) -> tuple[Line, ...]:

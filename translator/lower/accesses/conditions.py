@@ -20,22 +20,29 @@ def uniform_test(context: Context, access: Access, point: Point) -> Text | None:
 
 
 def why_one_test(context: Context, statement: Statement, access: Access, layout: Layout) -> tuple[Node, ...]:
-    """Says once per kernel and limit why a test of one index decides for all elements of a vector."""
-    environment = context.facts.environments[id(statement)]
-    for test in access.tests if access.width > 1 else ():
+    """Says once per kernel and limit why a test of one index decides for several elements."""
+    environment, nodes = context.facts.environments[id(statement)], list[Node]()
+    for test in access.tests:
         if not isinstance(test, Call) or test.op not in ("lt", "ge"):
             continue
         index, limit = test.args
         while isinstance(limit, Call) and limit.op in MOVES:
             limit = limit.args[0]
-        runs = axis_info(index, environment).contiguity[access.axis] % access.width == 0
-        if (limit.type.is_tile and not isinstance(limit, Literal)) or not runs:
+        if limit.type.is_tile and not isinstance(limit, Literal):
             continue
-        text, width = context.speller.text(limit), width_name(context, layout, access)
-        if text != "0" and context.said.setdefault(text, id(statement)) == id(statement):
-            what = f"One test for {width} elements: {text} and the index of the first are multiples of {width}."
-            return (Comment(what),)
-    return ()
+        runs, alike = axis_info(index, environment).contiguity, axis_info(test, environment).constancy
+        text = context.speller.text(limit)
+        for axis, run in enumerate(runs):
+            named = context.axis_names.find(layout.axes[axis])
+            several, width = named is not None and named.run > 1 and alike[axis] % named.run == 0, ""
+            if several and named is not None and run > 1 and named.num_registers == named.run:
+                width = named.vector  # all that a thread has along this axis
+            elif axis == access.axis and access.width > 1 and run % access.width == 0:
+                width = width_name(context, layout, access)
+            if width and text != "0" and context.said.setdefault(text, id(statement)) == id(statement):
+                what = f"One test for {width} elements: {text} and the index of the first are multiples of {width}."
+                nodes.append(Comment(what))
+    return tuple(dict.fromkeys(nodes))
 
 
 def valid_count(context: Context, access: Access, point: Point) -> Text | None:

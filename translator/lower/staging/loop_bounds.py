@@ -14,7 +14,7 @@ from ...ir.walk import assigned_variables, nested, used_variables
 from ..context import Context, ctype
 from ..text.operators import Text
 from ..text.spell import assigned
-from ..text.unit import Line, Node
+from ..text.unit import Branch, Line, Node
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]  # what lowers the body of a loop
 
@@ -72,6 +72,16 @@ def compared(loop: For, one: str, other: str) -> str:
 def has_trips(loop: For, start: str, stop: str) -> str:
     """Whether a loop runs at all."""
     return f"{start} > {stop}" if loop.descending else f"{stop} > {start}"
+
+
+def if_any_trip(loop: For, start: str, stop: str, nodes: tuple[Node, ...], comment: str = "") -> tuple[Node, ...]:
+    """What is done only if a loop runs at all: under that condition, unless its bounds are numbers that tell."""
+    bounds = loop.start, loop.stop
+    if all(isinstance(bound, Literal) for bound in bounds):
+        first, last = (int(bound.value) for bound in bounds if isinstance(bound, Literal))
+        if (first > last) if loop.descending else (first < last):
+            return nodes
+    return (Branch(has_trips(loop, start, stop), nodes, comment=comment),)
 
 
 def for_header(statement: For, counter: str, bounds: Bounds) -> str:

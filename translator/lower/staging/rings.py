@@ -29,7 +29,7 @@ from ..products.operand import shared_array
 from ..shared.arrays import side_text
 from ..text.unit import Branch, Comment, Line, Loop, Node
 from .copies import tile_comment
-from .loop_bounds import Body, Bounds, for_header, has_trips
+from .loop_bounds import Body, Bounds, for_header, has_trips, if_any_trip
 from .own_stages import copies_ahead, lower_body, stage_word
 from .ring_barriers import barrier_name, barrier_of, position_name, stage_lines, stages_name
 
@@ -152,8 +152,8 @@ def lower_consumer_loop(context: Context, statement: For, ring: Ring, bounds: Bo
         first = (parts.start, *context.barrier("the parts of the first tile are there"), loop)
         context.order.merge(order)  # there may be no trip, and no barrier
         context.shared.being_read |= being_read
-        some = Branch(has_trips(statement, *operands[:2]), first)
-        return (*copies.functions, *copies.first, *parts.function, some)
+        some = if_any_trip(statement, *operands[:2], first)
+        return (*copies.functions, *copies.first, *parts.function, *some)
     return (*copies.functions, *copies.first, *_running_on(context, statement, ring, bounds, nodes, sums))
 
 
@@ -182,12 +182,9 @@ def _running_on(
     if ring.counted:
         start += [] if fixed_start else [Line(f"const int {first} = {position};")]
         end.append(Branch(f"{lane} == 0", (release,)))
-    some = Branch(
-        has_trips(statement, start_text, stop_text),
-        (Loop(counting(context, statement, ring, bounds), tuple(trip)), *end),
-        comment="ptxas serialises products if a path bypasses the wait for them",
-    )
-    return (*start, some)
+    loop = (Loop(counting(context, statement, ring, bounds), tuple(trip)), *end)
+    why = "ptxas serialises products if a path bypasses the wait for them"
+    return (*start, *if_any_trip(statement, start_text, stop_text, loop, why))
 
 
 def products_in(context: Context, loop: For) -> tuple[Assign, ...]:
