@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 # Coordinates of a box, innermost last; PTX wants them the other way round.
-COORDINATES = ("group", "volume", "plane", "row", "col")
+COORDINATES = ("group", "volume", "plane", "row", "col")  # of a box, the contiguous one last
 REGISTERS = ("r0", "r1", "r2", "r3")
 WORDS = {
     "f16": "fp16",

@@ -68,7 +68,7 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
     target, value = statement.target, statement.value
     declares = context.declares(statement, target) and target not in context.schedule.in_shared
     declarator = context.declaration(target, layout, name)
-    single = all(count == 1 for count in layout.register_shape())
+    single = layout.num_registers == 1
     if declares and not single and _is_zero(value):
         return [Line(f"{declarator} = {{}};")]
     if reads_elsewhere(context, target, value):

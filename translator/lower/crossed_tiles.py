@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from ..ir.nodes import Assign
 from ..schedule.tiles.crossed_tiles import Comparison, Run, crossed
 from ..schedule.tiles.layout import Layout
@@ -16,7 +14,7 @@ FEWEST = 16  # elements of a thread that are worth a branch
 
 def unless_all_hold(context: Context, statement: Assign, layout: Layout, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     """The nodes of an assignment to a tile in this layout, in a branch where its condition may hold for all elements."""
-    if math.prod(layout.register_shape()) < FEWEST or context.declares(statement, statement.target):
+    if layout.num_registers < FEWEST or context.declares(statement, statement.target):
         return nodes
     tests = [_fails(context, one) for one in crossed(context.kernel, statement, context.facts)]
     if not tests:

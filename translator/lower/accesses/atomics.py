@@ -13,7 +13,7 @@ from ...analysis.masks import conjuncts
 from ...hardware import ACCESS_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Variable
 from ...ir.types import padded
-from ...language.dtypes import DType, PointerType
+from ...language.dtypes import DType
 from ...schedule.accesses.access import padding_tests, plan_access
 from ...schedule.accesses.releases import has_to_release
 from ...schedule.tiles.layout import Layout
@@ -24,7 +24,7 @@ from ..text.operators import Text
 from ..text.point import Point
 from ..text.unit import Branch, Line, Node, Shared
 from .conditions import both, conjunction, copies_guard, uniform_test, valid_count
-from .elements import guarded
+from .elements import guarded, pointee
 from .memory_order import note_atomic, order_after_loads, order_among_stores, tensor_word
 from .told import told_by_one
 from .vectors import registers_of_runs, vectors, width_name
@@ -77,7 +77,7 @@ def _fences(
 
 def _operation(context: Context, call: Call, address: str, values: list[str]) -> str:
     """The call of the atomic; types that CUDA's functions do not take go through a helper."""
-    element = _pointee(call.args[0])
+    element = pointee(call.args[0])
     # Of elements of 16 bits CUDA's atomics are those of the device only.
     scope = "" if element.bits == 16 else SCOPES[call.attribute("scope") or "gpu"]
     function = f"{FUNCTIONS[call.op]}{scope}"
@@ -109,13 +109,6 @@ def _is_native(op: str, element: DType) -> bool:
     if op in ("atomic_max", "atomic_min"):
         return name in ("i32", "u32", "i64", "u64")
     return name in ("i32", "u32", "u64")
-
-
-def _pointee(pointer: Expr) -> DType:
-    element = pointer.type.element
-    if not isinstance(element, PointerType):
-        raise TypeError("not a pointer")
-    return element.element_ty
 
 
 def _scalar(
@@ -190,7 +183,7 @@ def _by_vectors(
 
 def _most_at_once(context: Context, call: Call) -> int:
     """How many neighbours one instruction adds, each atomically: a packet from sm_90 on, before that a pair of 16 bits."""
-    element = _pointee(call.args[0])
+    element = pointee(call.args[0])
     if call.op != "atomic_add" or element.name not in ("fp16", "bf16", "fp32"):
         return 1
     return (ACCESS_BYTES if context.schedule.target.has_vector_atomics else PAIR_BYTES) // element.itemsize
@@ -198,7 +191,7 @@ def _most_at_once(context: Context, call: Call) -> int:
 
 def _vector_helper(context: Context, call: Call, bounded: bool) -> str:
     """The helper that adds a vector, or as much of it as a bound allows."""
-    element, scope = _pointee(call.args[0]), call.attribute("scope") or "gpu"
+    element, scope = pointee(call.args[0]), call.attribute("scope") or "gpu"
     name = f"atomic_add_vec{SCOPES[scope]}"
     template = "atomic_add_vec" if context.schedule.target.has_vector_atomics else "atomic_add_pair"
     values = {"scope": scope, "suffix": SCOPES[scope]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -77,7 +76,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         load = one
     else:
         if target not in context.stages.own:
-            accesses = math.prod(layout.register_shape()) // access.width
+            accesses = layout.num_registers // access.width
             modifier = vector_hint(call, access.width * target.type.dtype.itemsize, accesses)
         load = _load_vector(context, statement, call, access, name, modifier)
 

@@ -195,7 +195,7 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
     access = Access(tile.fast, width, (), ())
     context.needs.packets |= {access.width * tile.itemsize} if access.width > 1 else set()
 
-    in_loop = math.prod(layout.register_shape()) > access.width
+    in_loop = layout.num_registers > access.width
 
     def write(point: Point) -> tuple[Node, ...]:
         naming, offset = place_line(context, element_place(context, tile, variable, point), variable.name, in_loop)

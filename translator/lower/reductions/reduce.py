@@ -51,7 +51,7 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
     if layout is not None and layout != kept:
         return _reduce_and_move(context, statement, plan, layout)
     name = context.names.variable(target)
-    single = all(count == 1 for count in kept.register_shape())
+    single = kept.num_registers == 1
     declare = () if single and context.declares(statement, target) else context.declare(statement, target, layout)
     return (
         *declare,

@@ -111,7 +111,7 @@ def _shuffle(context: Context, move: Move, declares: bool) -> list[Node]:
         )
 
     declaration = context.declaration(variable, wanted, move.name)
-    at_once = declares and math.prod(wanted.register_shape()) == 1
+    at_once = declares and wanted.num_registers == 1
     return [
         Comment(f"{variable.name} moves within each warp to the lanes that use it below."),
         *([Line(f"{declaration};")] if declares and not at_once else []),

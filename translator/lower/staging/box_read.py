@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import math
-
 from ...ir.nodes import Assign, Call, Use, Variable
 from ...schedule.accesses.access import Access
 from ...schedule.products.instructions import COLUMN_IN_PIECE
@@ -37,7 +35,7 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
     access = Access(tile.fast, width, (), ())
     if _by_matrices(layout, tile):
         return (*context.declare(statement, target, layout), *_byte_pairs(context, target, layout, tile, base))
-    several = math.prod(layout.register_shape()) > width
+    several = layout.num_registers > width
     name = context.names.variable(target)
 
     def read(point: Point) -> tuple[Node, ...]:

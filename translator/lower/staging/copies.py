@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from ...hardware import COPY_BYTES
 from ...ir.nodes import Assign, Call, Variable
 from ...schedule.accesses.access import Access, plan_access
@@ -138,7 +136,7 @@ def put_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...
     variable = ahead_registers(context, statement)
     name = context.names.variable(variable)
 
-    in_loop = math.prod(layout.register_shape()) > 1
+    in_loop = layout.num_registers > 1
 
     def one(point: Point) -> tuple[Node, ...]:
         value = indexed(context, name, variable, point)
@@ -157,7 +155,7 @@ def _vector_copies(
     pointer, _, _ = load_operands(_call(statement))
     access = _access(context, statement)
     target, size = statement.target, access.width * tile.itemsize
-    in_loop = math.prod(layout.register_shape()) > access.width
+    in_loop = layout.num_registers > access.width
     helper = copy_helper(context, statement, size)
 
     def one(point: Point) -> tuple[Node, ...]:

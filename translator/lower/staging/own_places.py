@@ -7,8 +7,6 @@ another (`schedule/staging/block_copies.py`).
 
 from __future__ import annotations
 
-import math
-
 from ...hardware import LANE_BITS
 from ...ir.nodes import Assign, Variable
 from ...schedule.staging.warp_copies import WarpCopy
@@ -23,7 +21,7 @@ from ..text.unit import Node
 def place_in_tile(context: Context, target: Variable, point: Point, width: int) -> tuple[tuple[Node, ...], str]:
     """Where `width` elements lie in a tile that all threads copy for one another: (the line that names it, its text)."""
     tile = context.schedule.block_copies[target].tile
-    several = math.prod(point.layout.register_shape()) > width
+    several = point.layout.num_registers > width
     naming, place = place_line(context, element_place(context, tile, target, point), f"{target.name}_ahead", several)
     return naming, f"{context.stages.own[target]}[{place}]"
 

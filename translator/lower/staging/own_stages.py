@@ -102,7 +102,7 @@ def _counts(context: Context, load: Assign) -> tuple[tuple[str, ...], int]:
         else context.count(layout.axes[axis])
         for axis in layout.array_axes()
     )
-    return tuple(counts), math.prod(layout.register_shape()) // math.prod(repeats.values())
+    return tuple(counts), layout.num_registers // math.prod(repeats.values())
 
 
 def _scalar_copy(context: Context, load: Assign) -> tuple[Node, ...]:
@@ -145,7 +145,7 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
             place = place_of_own(context, load, point, slot)
         return (*naming, Line(f"{helper}(&{place}, {source}, {valid});"))
 
-    in_loop = math.prod(layout.register_shape()) > access.width * math.prod(dict(access.repeats).values())
+    in_loop = layout.num_registers > access.width * math.prod(dict(access.repeats).values())
     nodes = vectors(context, layout, access, lambda point: named_elements(context, point, one, in_loop))
     if by_all and (guard := copies_guard(context, layout)):
         return (Branch(guard, nodes, comment="the other threads would copy the same"),)

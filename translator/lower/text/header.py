@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ... import version
 from ...artifact import Options, Target, TensorMap, in_cpp
-from ...hardware import LANE_BITS, WARPGROUP_BITS
+from ...hardware import LANE_BITS, WARPGROUP, WARPGROUP_BITS
 from ...ir.nodes import Call, Kernel, Parameter
 from ...ir.types import Dim
 from ...ir.walk import expressions, statements, subexpressions
@@ -22,7 +22,6 @@ from ..staging.made_maps import line_of_making
 from ..staging.row_copies import rows_note
 from .unit import HeaderField
 
-WARPGROUP = 1 << WARPGROUP_BITS
 HOPPER_ONLY = (("wgmma", "wgmma"), ("setmaxnreg", "warpgroup_shrink"))  # (instruction, the helper that has it)
 FROM_HOPPER = frozenset(("grid_wait", "grid_release_dependents", "atomic_add_vec"))
 ROOM = 94  # columns of a header line beside the name of its field

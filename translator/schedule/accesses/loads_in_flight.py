@@ -11,7 +11,6 @@ longer iterations would. In kernels without loops the same is done where a threa
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Set
 
 from ...analysis.facts import Facts
@@ -81,4 +80,4 @@ def _adds_up(loop: For | While, facts: Facts, layouts: Mapping[Variable, Layout]
 def _bytes_of_thread(tile: Variable, layouts: Mapping[Variable, Layout]) -> int:
     if tile not in layouts:
         return 0
-    return math.prod(layouts[tile].register_shape()) * tile.type.dtype.itemsize
+    return layouts[tile].num_registers * tile.type.dtype.itemsize

@@ -7,7 +7,6 @@ once, outside. Where masks are settled at compile time, or the same for all elem
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from ...analysis.axis_info import AxisInfo, axis_info
@@ -47,7 +46,7 @@ def is_predicated(
         fewest = max(FEWEST, registers // 2)
     else:
         fewest = FEWEST_FOUND
-    return math.prod(layout.register_shape()) >= fewest and tests_elements(access, facts, environment)
+    return layout.num_registers >= fewest and tests_elements(access, facts, environment)
 
 
 def tests_elements(access: Access, facts: Facts, environment: Mapping[Variable, AxisInfo]) -> bool:

@@ -8,7 +8,6 @@ loop with a condition that numbers decide (`schedule/rewrites/counted_whiles.py`
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from itertools import chain
 
@@ -35,7 +34,7 @@ def unroll_factor(loop: For, facts: Facts, layouts: Mapping[Variable, Layout]) -
     trips = -(-(stop - start) // step)
     inner = list(statements(loop.body))
     loads = [s.targets[0] for s in inner if assigns(s, "load")]
-    sizes = [math.prod(layouts[tile].register_shape()) for tile in loads if tile in layouts]
+    sizes = [layouts[tile].num_registers for tile in loads if tile in layouts]
     if trips < TRIPS_AT_ONCE or not sizes or max(sizes) > MOST_ELEMENTS or len(inner) > MOST_STATEMENTS:
         return None
     if not all(_is_simple(statement) for statement in inner):
@@ -47,9 +46,7 @@ def unroll_factor(loop: For, facts: Facts, layouts: Mapping[Variable, Layout]) -
 def is_written_out(loop: While, layouts: Mapping[Variable, Layout]) -> bool:
     """Whether all trips of a loop with a condition are written behind each other: few, and of simple statements."""
     inner = [*statements(loop.prelude), *statements(loop.body)]
-    sizes = [
-        math.prod(layouts[tile].register_shape()) for s in inner for tile in assigned_variables(s) if tile in layouts
-    ]
+    sizes = [layouts[tile].num_registers for s in inner for tile in assigned_variables(s) if tile in layouts]
     few = loop.trips is not None and loop.trips <= ALL_TRIPS and len(inner) <= MOST_STATEMENTS
     return few and max(sizes, default=1) <= MOST_ELEMENTS and all(_is_simple(statement) for statement in inner)
 

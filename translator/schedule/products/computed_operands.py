@@ -178,7 +178,7 @@ def _rows_from_registers(plan: DotPlan, computed: Operand, num_warps: int, side_
     axes = (along_k, frame.axes[0]) if axis == 0 else (frame.axes[0], along_k)
     layout = Layout(frame.axes[::-1], frame.thread_bits) if exchanged else frame
     fragment = Layout(axes, frame.thread_bits)
-    sums, own = (math.prod(one.register_shape()) for one in (frame, fragment))
+    sums, own = (one.num_registers for one in (frame, fragment))
     if sums + own * (ITEMSIZE + READ) // WORD_BYTES + OTHER_REGISTERS > consumer_registers(num_warps):
         return None
     return replace(plan, layout=layout, exchanged=exchanged, fragment=fragment)

@@ -12,7 +12,6 @@ And where a block runs a single program, its first copies and its stores stand a
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -65,7 +64,7 @@ def _words(plan: DotPlan) -> int:
     """Registers of an operand that is computed to be multiplied from them."""
     if plan.fragment is None:
         return 0
-    return math.prod(plan.fragment.register_shape()) * plan.rows.variable.type.dtype.itemsize // WORD_BYTES
+    return plan.fragment.num_registers * plan.rows.variable.type.dtype.itemsize // WORD_BYTES
 
 
 def serves_two(half: Schedule, whole: Schedule) -> bool:

@@ -168,8 +168,8 @@ def _closure(block: tuple[Statement, ...], start: set[Variable]) -> frozenset[Va
     while changed:
         changed = False
         for statement in statements(block):
-            assigns = isinstance(statement, Assign) and needed & set(statement.targets)
-            if assigns or _assigns(statement, needed):
+            defines = isinstance(statement, Assign) and needed & set(statement.targets)
+            if defines or _assigns(statement, needed):
                 read = set(read_variables(statement))
                 changed |= not read <= needed
                 needed |= read

@@ -48,6 +48,7 @@ from ...ir.walk import (
     statements,
     top_statements,
     used_variables,
+    where_from,
 )
 from ..accesses.outliving import Reads, find_reads
 from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of
@@ -115,7 +116,8 @@ def plan_rings(
         replace(ring, counted=ring.counted or repeated or axes > 0) for ring in share_rings(plan.rings, plan.replaced)
     )
     body = with_replaced(kernel.body, plan.replaced, plan.added)
-    folded = _sources(kernel, [s for s in statements(kernel.body) if id(s) in plan.replaced])
+    replaced = [s for s in statements(kernel.body) if id(s) in plan.replaced]
+    folded = where_from(kernel.body, {variable for s in replaced for variable in read_variables(s)})
     repeats = any(nested for loop, nested in loops if any(ring.loop is loop.variable for ring in rings))
     found = Rings(
         rings=rings,
@@ -124,24 +126,10 @@ def plan_rings(
         reasons=tuple(plan.reasons),
         program_axes=axes,
         once=not axes and not repeats,
-        folded=frozenset(folded),
+        folded=folded,
         for_next=frozenset(plan.for_next),
     )
     return replace(kernel, body=body), found
-
-
-def _sources(kernel: Kernel, replaced: list[Statement]) -> set[Variable]:
-    """The variables that the operands of some statements were computed from."""
-    found = {v for s in replaced for v in read_variables(s)}
-    changed = True
-    while changed:
-        changed = False
-        for statement in statements(kernel.body):
-            if isinstance(statement, Assign) and found & set(statement.targets):
-                read = set(used_variables(statement.value))
-                changed |= not read <= found
-                found |= read
-    return found
 
 
 def with_stages(dots: Dots, rings: Rings) -> Dots:

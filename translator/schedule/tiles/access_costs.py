@@ -21,7 +21,7 @@ def access_cost(access: Access, layout: Layout) -> float:
     """Requests and lines for all that a thread holds, and the divisions that find it."""
     lanes = [sum(0 <= bit < LANE_BITS for bit in bits) for bits in layout.axes]
     axis = max(range(layout.rank), key=lambda one: access.info.contiguity[one], default=0)
-    held = math.prod(layout.register_shape())
+    held = layout.num_registers
     if not layout.rank or access.info.contiguity[axis] == 1:
         return held * (1 + (1 << sum(lanes)))
     run = layout.run(axis)

@@ -9,7 +9,6 @@ Nor may it assign anew, in between, what the address or the mask is made of.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 
@@ -142,7 +141,7 @@ def _mask(load: Call) -> Expr | None:
 
 def _more_registers(variable: Variable, layout: Layout) -> int:
     """How many registers more a tile takes while each element has its own."""
-    elements = math.prod(layout.register_shape())
+    elements = layout.num_registers
     return elements - elements * min(variable.type.dtype.bits, 32) // 32
 
 

@@ -62,6 +62,11 @@ class Layout:
         """How many coordinates along `axis` one thread holds."""
         return 1 << self.axes[axis].count(REGISTER)
 
+    @property
+    def num_registers(self) -> int:
+        """Elements of the tile that a thread holds."""
+        return math.prod(self.register_shape())
+
     def register_shape(self) -> tuple[int, ...]:
         """Registers along each axis: the shape of a thread's part of the tile."""
         return tuple(self.registers(axis) for axis in range(self.rank))

@@ -274,7 +274,7 @@ def _is_crowded(problem: Problem, half: Variable, layout: Layout, path: Path) ->
     if problem.accesses.get(half) or not any(is_join(*step) for step in path):
         return False
     needed = math.prod(map(padded, problem.shapes[half])) >> layout.thread_bits
-    return math.prod(layout.register_shape()) > max(needed, 1)
+    return layout.num_registers > max(needed, 1)
 
 
 def _lead(layout: Layout, path: Path) -> Layout | None:

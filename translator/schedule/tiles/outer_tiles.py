@@ -6,7 +6,6 @@ may lie along any axis: those along the reduced one exchange partial results, ea
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 from ...hardware import LANE_BITS, MOST_OF_THREAD, REGISTER_FILE
@@ -57,7 +56,7 @@ def _cost(problem: Problem, members: Sequence[Node], layout: Layout, alike: Alik
     """Turns of a thread's instructions: exchanges, operands that are brought, and registers that are too many."""
     exchanges = results = 0
     for axis in (axis for member in members for axis, _ in problem.reductions_of.get(member, ())):
-        count = math.prod(drop_axis(layout, axis).register_shape())
+        count = drop_axis(layout, axis).num_registers
         lanes = sum(0 <= bit < LANE_BITS for bit in layout.axes[axis])
         warps = sum(bit >= LANE_BITS for bit in layout.axes[axis])
         exchanges += count * (STEP * lanes + ACROSS_WARPS * bool(warps)) + BARRIERS * bool(warps)
@@ -65,7 +64,7 @@ def _cost(problem: Problem, members: Sequence[Node], layout: Layout, alike: Alik
     brought, operands = 0.0, 0
     for operand, path in _operands(problem, members):
         if operand not in problem.answers and (own := follow(layout, path)):
-            held = math.prod(own.register_shape())
+            held = own.num_registers
             loads = [access for one in alike(problem, operand) for access in problem.accesses.get(one, ())]
             brought += max([held, *(access_cost(load, own) for load in loads)])
             operands += held

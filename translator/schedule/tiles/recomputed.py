@@ -8,7 +8,6 @@ from them becomes a function of the register's index.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import field, replace
@@ -140,7 +139,7 @@ def _loads_by_ptx(kernel: Kernel) -> bool:
 
 
 def _is_small(layout: Layout) -> bool:
-    return math.prod(layout.register_shape()) < FEWEST_REGISTERS
+    return layout.num_registers < FEWEST_REGISTERS
 
 
 def _fills_words(variable: Variable, layout: Layout) -> bool:

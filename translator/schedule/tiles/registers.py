@@ -87,11 +87,8 @@ def needs_whole_multiprocessor(peak: int, num_threads: int) -> bool:
 
 def register_count(variable: Variable, layout: Layout) -> int:
     """The 32-bit registers of a thread that a tile takes."""
-    count = 1
-    for registers in layout.register_shape():
-        count *= registers
     bits = 64 if variable.type.is_pointer else max(variable.type.dtype.bits, 8)
-    return -(-count * bits // 32)
+    return -(-layout.num_registers * bits // 32)
 
 
 def _walk(

@@ -5,7 +5,6 @@ In: a kernel, its layouts, conversions and rings. Out: bytes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 
 from ...ir.nodes import Assign, Call, Kernel, Variable
@@ -46,7 +45,7 @@ def shared_room(
 
 def _held_bytes(layout: Layout | None, variable: Variable, threads: int) -> int:
     """Bytes of a tile or a scalar in all threads' registers: copies that several of them hold count as often."""
-    return (math.prod(layout.register_shape()) if layout else 1) * threads * variable.type.dtype.itemsize
+    return (layout.num_registers if layout else 1) * threads * variable.type.dtype.itemsize
 
 
 def _reduces_to_tiles(kernel: Kernel) -> bool:
