@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..analysis.meeting import Places, Trips
 from ..analysis.origins import Origins
@@ -154,18 +154,27 @@ class Stages:
     turned: dict[Variable, str] = field(default_factory=dict)  # what the header says of tiles that dots transpose
 
     @contextmanager
+    def within(self, **fields: Any) -> Iterator[None]:
+        """Other values of some fields, for what a loop or a part of it holds."""
+        before = {name: getattr(self, name) for name in fields}
+        for name, value in fields.items():
+            setattr(self, name, value)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(self, name, value)
+
+    @contextmanager
     def leaving_waits(self, *, copies: bool | None = None, products: bool | None = None) -> Iterator[None]:
         """Whether a block's loads may leave the wait for their copies, and its dots that for their products, to others.
 
         None leaves what holds around the block.
         """
-        before = self.may_arrive_later, self.may_run_on
-        self.may_arrive_later = before[0] if copies is None else copies
-        self.may_run_on = before[1] if products is None else products
-        try:
+        may_arrive_later = self.may_arrive_later if copies is None else copies
+        may_run_on = self.may_run_on if products is None else products
+        with self.within(may_arrive_later=may_arrive_later, may_run_on=may_run_on):
             yield
-        finally:
-            self.may_arrive_later, self.may_run_on = before
 
 
 @dataclass

@@ -210,18 +210,18 @@ def _compute_function(
         *_pins(context, (stagger.late,)),
     )
     stages = context.stages
-    before = stages.before, stages.started, stages.postponed
-    stages.before = {**before[0], id(stagger.settled): settled}
-    stages.started = before[1] | {id(dot) for dot in stagger.ahead}
-    stages.postponed = before[2] | {id(stagger.late)}
     naming = [_stage(context, ring, turn)] if _last_reading(statement, ring.tiles) else []
     if (read := _last_reading(statement, stagger.early)) is not None:
         stages.after[id(read)] = (
             Line("__syncwarp();", "every lane has read its part"),
             _release(context, ring, "early_empty", turn),
         )
-    nodes = (*naming, *lower_body(context, statement, body))
-    stages.before, stages.started, stages.postponed = before
+    with stages.within(
+        before={**stages.before, id(stagger.settled): settled},
+        started=stages.started | {id(dot) for dot in stagger.ahead},
+        postponed=stages.postponed | {id(stagger.late)},
+    ):
+        nodes = (*naming, *lower_body(context, statement, body))
     index = f"{ctype(statement.variable.type)} {context.names.variable(ring.loop)}"
     header = f"const auto {name} = [&]({index}, int {turn})"
     return (Comment("What an iteration computes."), Loop(header, nodes, closing="};")), name

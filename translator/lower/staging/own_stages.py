@@ -58,10 +58,8 @@ def stage_word(context: Context, ring: Ring) -> str:
 
 def lower_body(context: Context, statement: For, body: Body) -> tuple[Node, ...]:
     """The body of a loop with stages."""
-    context.stages.rings_around += 1
-    nodes = body(statement.body)
-    context.stages.rings_around -= 1
-    return nodes
+    with context.stages.within(rings_around=context.stages.rings_around + 1):
+        return body(statement.body)
 
 
 def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:

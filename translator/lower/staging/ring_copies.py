@@ -124,14 +124,10 @@ def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bou
     context.stages.stage_of |= dict.fromkeys(ring.tiles, names.stage)
     context.stages.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
     flying = products_in(context, statement) if ring.overlapped else ()
-    outer, context.stages.in_flight = (
-        context.stages.in_flight,
-        context.stages.in_flight | {id(product) for product in flying},
-    )
     order, being_read = context.order.snapshot(), set(context.shared.being_read)
     head = context.barrier("everyone's share is there, and nobody reads the stage that is filled next")
-    inner = lower_body(context, statement, body)
-    context.stages.in_flight = outer
+    with context.stages.within(in_flight=context.stages.in_flight | {id(product) for product in flying}):
+        inner = lower_body(context, statement, body)
     if flying:
         for helper in ("wgmma_commit", "wgmma_wait"):
             context.use_helper(helper)

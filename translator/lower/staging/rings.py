@@ -122,18 +122,14 @@ def lower_consumer_loop(context: Context, statement: For, ring: Ring, bounds: Bo
         context.use_helper(helper)
     lane, operands = context.lane(), bounds.operands()
     sums = products_in(context, statement) if ring.overlapped else ()
-    before = context.stages.in_flight, context.stages.trip_count
-    context.stages.in_flight, context.stages.trip_count = (
-        before[0] | {id(s) for s in sums},
-        position if ring.overlapped else "",
-    )
+    in_flight = context.stages.in_flight | {id(s) for s in sums}
     context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
-    copies = copies_ahead(context, statement, ring, operands, stages, body, position if ring.counted else "")
-    context.stages.parts_ahead = parts = parts_ahead(context, statement, ring, operands)
-    order, being_read = context.order.snapshot(), set(context.shared.being_read)
-    inner = lower_body(context, statement, body)
-    context.stages.in_flight, context.stages.trip_count = before
-    context.stages.parts_ahead = None
+    with context.stages.within(in_flight=in_flight, trip_count=position if ring.overlapped else ""):
+        copies = copies_ahead(context, statement, ring, operands, stages, body, position if ring.counted else "")
+        parts = parts_ahead(context, statement, ring, operands)
+        order, being_read = context.order.snapshot(), set(context.shared.being_read)
+        with context.stages.within(parts_ahead=parts):
+            inner = lower_body(context, statement, body)
     nodes: list[Node] = [
         stage,
         *([] if parts else [Line(f"mbarrier_wait(&{full}[{word}], {parity});", "the tiles have arrived")]),
