@@ -1,5 +1,6 @@
 """Numbers of the hardware that are the same on every architecture text is written for; what differs is in `artifact.Target`.
 
+Of what only estimates need, the most that any of these architectures has is enough, and stands here too.
 "Guide" is the CUDA C++ Programming Guide, mostly its table "Technical Specifications per Compute Capability"; "PTX" is the
 PTX ISA; "driver" is the CUDA Driver API. What is a choice of ours and no limit of the hardware stands where it is made.
 """
@@ -13,7 +14,7 @@ WARPGROUP_BITS = 7
 WARPGROUP = 1 << WARPGROUP_BITS  # threads
 WARPS_OF_WARPGROUP = WARPGROUP // WARP_SIZE
 MOST_THREADS_OF_BLOCK = 1024
-MOST_THREADS = 2048  # on a multiprocessor at once; 1536 on sm_86, sm_89 and sm_120
+MOST_THREADS = 2048  # on a multiprocessor at once, the most that there is; 1536 on sm_86, sm_89 and sm_120
 LAST_BARRIER = 15  # named barriers are numbered from 0, which is __syncthreads' (PTX, "bar")
 MBARRIER_BYTES = 8  # (PTX, "mbarrier")
 

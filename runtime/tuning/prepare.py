@@ -20,7 +20,7 @@ from tilewright.runtime.tuning.config import Config
 # What a config may raise without being anybody's mistake, and what else takes it out of the tuning.
 EXPECTED = (OutOfResources, CompileTimeAssertionFailure)
 ILLEGAL = (*EXPECTED, CompilationError, ToolchainError)
-MOST_THREADS = 16
+MOST_AT_ONCE = 16
 
 
 def prepare(
@@ -32,7 +32,7 @@ def prepare(
     """
     compiled: dict[Config, Any] = {}
     dropped: dict[Config, Exception] = {}
-    pool = ThreadPoolExecutor(min(len(configs), os.cpu_count() or 1, MOST_THREADS))
+    pool = ThreadPoolExecutor(min(len(configs), os.cpu_count() or 1, MOST_AT_ONCE))
     try:
         pending = {config: pool.submit(compile_one, config) for config in configs}
         for config, future in pending.items():

@@ -14,7 +14,7 @@ import pytest
 from ptx_kernels import helper_text
 from tilewright.hardware import CHUNK_BYTES
 from tilewright.schedule.products.instructions import (
-    OTHER_REGISTERS,
+    BESIDE_PRODUCTS,
     consumer_registers,
     fma_layout,
     warp_layout,
@@ -97,7 +97,7 @@ def test_accumulators_of_warpgroups(num_warps: int) -> None:
         layout = warpgroup_layout((rows, columns), num_warps)
         if layout is None:
             narrow = columns * max(rows // 64, 1) // (num_warps // 4) < 8 or columns < 16
-            crowded = rows * columns // (32 * num_warps) + OTHER_REGISTERS > consumer_registers(num_warps)
+            crowded = rows * columns // (32 * num_warps) + BESIDE_PRODUCTS > consumer_registers(num_warps)
             assert rows < 64 or columns > 256 or narrow or crowded
             continue
         found += 1

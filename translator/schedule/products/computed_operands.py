@@ -27,7 +27,7 @@ from ..staging.ring_plan import RingPlan
 from ..tiles.layout import REGISTER, Layout, bits_of
 from .dot_plan import DotPlan, Dots, Operand
 from .dots import dot_statements, is_box_read, k_axis
-from .instructions import COLUMN_IN_PIECE, OTHER_REGISTERS, consumer_registers, warpgroup_layout
+from .instructions import BESIDE_PRODUCTS, COLUMN_IN_PIECE, consumer_registers, warpgroup_layout
 
 ITEMSIZE = 2  # bytes of what an instruction takes from registers: of narrower elements a lane has more side by side
 READ = 1  # of an element that it is computed from
@@ -179,7 +179,7 @@ def _rows_from_registers(plan: DotPlan, computed: Operand, num_warps: int, side_
     layout = Layout(frame.axes[::-1], frame.thread_bits) if exchanged else frame
     fragment = Layout(axes, frame.thread_bits)
     sums, own = (one.num_registers for one in (frame, fragment))
-    if sums + own * (ITEMSIZE + READ) // WORD_BYTES + OTHER_REGISTERS > consumer_registers(num_warps):
+    if sums + own * (ITEMSIZE + READ) // WORD_BYTES + BESIDE_PRODUCTS > consumer_registers(num_warps):
         return None
     return replace(plan, layout=layout, exchanged=exchanged, fragment=fragment)
 

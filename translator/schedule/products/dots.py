@@ -22,7 +22,7 @@ from ...ir.walk import read_inside, statements, where_from
 from ..tiles.layout import Layout
 from .dot_plan import DotPlan, Dots, Operand
 from .instructions import (
-    OTHER_REGISTERS,
+    BESIDE_PRODUCTS,
     Instruction,
     consumer_registers,
     fma_layout,
@@ -197,7 +197,7 @@ def wgmma_of(call: Call, options: Options, target: Target) -> Instruction | str:
     if found.split is not None:
         line_bytes = per_warpgroup * found.split.itemsize
         sums = (1 + SUMS_APART) * layout.registers(0) * layout.registers(1)
-        if sums + OTHER_REGISTERS > consumer_registers(options.num_warps):
+        if sums + BESIDE_PRODUCTS > consumer_registers(options.num_warps):
             return "the sums of its parts do not fit in registers"
     # A warpgroup's columns begin at a box of their own.
     fits = line_bytes >= CHUNK_BYTES and (per_warpgroup == b.type.shape[1] or line_bytes >= SWIZZLED_LINE_BYTES)

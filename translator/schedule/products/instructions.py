@@ -25,7 +25,7 @@ F64_ROWS_SINCE = 90  # the capability from which mma has 16 rows of doubles
 PRODUCER_REGISTERS = 24  # what a thread of a loading warpgroup keeps
 MAKER_REGISTERS = 40  # of one that makes tensor maps
 MOST_REGISTERS = 240  # what a multiplying thread can take when another warpgroup gives
-OTHER_REGISTERS = 26  # besides the accumulator: addresses, descriptors, counters
+BESIDE_PRODUCTS = 26  # besides the accumulator: addresses, descriptors, counters
 MAX_WGMMA_N = 256
 
 ROW_IN_PIECE = (2, 3, 4, REGISTER)  # row = lane / 4 + 8 * register
@@ -159,7 +159,7 @@ def spare_registers(peak: int, num_warps: int, blocks: int, beside_loader: bool)
     most = REGISTER_FILE // (num_warps * WARP_SIZE * blocks)
     if beside_loader:
         most = consumer_registers(num_warps, blocks)
-    return min(most, MOST_OF_THREAD) - OTHER_REGISTERS - peak
+    return min(most, MOST_OF_THREAD) - BESIDE_PRODUCTS - peak
 
 
 def registers_at_start(num_warps: int, blocks: int) -> int:
@@ -190,7 +190,7 @@ def warpgroup_layout(shape: tuple[int, ...], num_warps: int) -> Layout | None:
     n_axis = (*COLUMN_IN_PIECE, *[REGISTER] * (bits_of(n) - 3), *range(first_n, first_n + across_n))
     layout = Layout((m_axis, n_axis), bits_of(num_warps) + LANE_BITS)
     accumulator = layout.registers(0) * layout.registers(1)
-    return layout if accumulator + OTHER_REGISTERS <= consumer_registers(num_warps) else None
+    return layout if accumulator + BESIDE_PRODUCTS <= consumer_registers(num_warps) else None
 
 
 def warp_layout(shape: tuple[int, ...], num_warps: int) -> Layout:

@@ -21,7 +21,7 @@ from ...ir.nodes import Assign, Kernel
 from ...ir.walk import statements, used_variables
 from ..staging.ring_plan import Rings
 from .dot_plan import DotPlan, Dots
-from .instructions import OTHER_REGISTERS, consumer_registers, registers_at_start
+from .instructions import BESIDE_PRODUCTS, consumer_registers, registers_at_start
 
 if TYPE_CHECKING:
     from ..plan import Schedule
@@ -38,14 +38,14 @@ def wants_second_block(kernel: Kernel, rings: Rings, dots: Dots, peak: int, num_
     if not rings.has_producer:
         copied = any(ring.kind == "cp_async" and not ring.rows for ring in rings.rings)
         waits = copied and all(plan.instruction.kind == "wgmma" for plan in dots.plans.values())
-        return waits and (peak + OTHER_REGISTERS) * num_warps * WARP_SIZE * 2 <= REGISTER_FILE
+        return waits and (peak + BESIDE_PRODUCTS) * num_warps * WARP_SIZE * 2 <= REGISTER_FILE
     waits = any(ring.kind == "tma" and not ring.overlapped for ring in rings.rings) or _multiplies_again(kernel, dots)
     sums = max((ROWS_OF_LANE * plan.frame.registers(1) for plan in dots.plans.values()), default=0)
     # ptxas compiles for the registers that threads start with, and wants the sums of an instruction among them, and what
     # instructions read.
     sums += sum(_words(plan) for plan in dots.plans.values())
-    compiles = sums + OTHER_REGISTERS <= registers_at_start(num_warps, 2)
-    return (waits or rings.once) and compiles and peak + OTHER_REGISTERS <= consumer_registers(num_warps, 2)
+    compiles = sums + BESIDE_PRODUCTS <= registers_at_start(num_warps, 2)
+    return (waits or rings.once) and compiles and peak + BESIDE_PRODUCTS <= consumer_registers(num_warps, 2)
 
 
 def _multiplies_again(kernel: Kernel, dots: Dots) -> bool:
