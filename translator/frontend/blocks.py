@@ -30,7 +30,7 @@ def index_type(size: Value) -> DType:
     return int64 if wide else int32
 
 
-def block_indices(builder: Builder, offset: Value, side: int, span: Span) -> Expr:
+def block_indices(offset: Value, side: int, span: Span) -> Expr:
     """The indices of a block along one axis: `offset + arange(0, side)`."""
     type_ = ValueType(int32, (Dim(int(side), getattr(side, "symbol", None)),))
     steps = Call(type_, "arange", (), (("start", 0), ("end", int(side))), span=span)
@@ -90,7 +90,7 @@ def block_access(
     """Pointers to a block that starts at `offsets`, and whether they lie in the tensor along `axes`."""
     rank = len(tensor.block_shape)
     indices = [
-        along(block_indices(builder, offset, side, span), axis, rank, span)
+        along(block_indices(offset, side, span), axis, rank, span)
         for axis, (offset, side) in enumerate(zip(offsets, tensor.block_shape, strict=True))
     ]
     return pointers(builder, tensor, indices, span), inside(builder, tensor, indices, offsets, axes, span)

@@ -204,7 +204,7 @@ def _rows_of(builder: Builder, a: Arguments, span: Span) -> Arguments:
     rows = to_expr(a["x_offsets"], span)
     check_rows(desc.block_shape, None if rows.type.is_pointer else rows.type.dtype, rows.type.rank)
     column = _offset(builder, a["y_offset"], span)
-    steps = block_indices(builder, column, desc.block_shape[1], span)
+    steps = block_indices(column, desc.block_shape[1], span)
     indices = (along(cast_to(rows, int32, span), 0, 2, span), along(steps, 1, 2, span))
     mask = inside(builder, desc, indices, (rows, column), (0, 1), span)
     tiles = pointers(builder, desc, indices, span)

@@ -94,7 +94,7 @@ def fill_by_copy(context: Context, statement: Assign, layout: Layout, name: str,
     return [
         Line(f"{context.declaration(copy, layout, fresh)};"),
         *context.each_register(layout, lambda at: _store_element(context, fresh, target, value, at)),
-        *context.each_register(layout, lambda at: _copy_element(name, fresh, target, at)),
+        *context.each_register(layout, lambda at: _copy_element(name, fresh, at)),
     ]
 
 
@@ -114,7 +114,7 @@ def _update(place: str, value: Expr, text: str) -> str | None:
     return None
 
 
-def _copy_element(name: str, source: str, target: Variable, point: Point) -> tuple[Node, ...]:
+def _copy_element(name: str, source: str, point: Point) -> tuple[Node, ...]:
     index = "".join(f"[{point.indices[axis].text}]" for axis in point.layout.array_axes())
     return (Line(f"{name}{index} = {source}{index};"),)
 

@@ -236,7 +236,7 @@ class Context:
             self._temporaries[key] = Variable(name, type_, -1 - len(self._temporaries))
         return self._temporaries[key]
 
-    def width_constant(self, width: int, base: str) -> str:
+    def width_constant(self, width: int) -> str:
         """The constant for vectors of another width than their axis's run."""
         name = self._widths.get(width)
         if name is None:

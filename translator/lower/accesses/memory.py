@@ -10,7 +10,6 @@ from ...language.dtypes import DType
 from ...schedule.accesses.access import Access, is_zero, plan_access
 from ...schedule.accesses.cache_hints import load_hint, store_hint, vector_hint
 from ...schedule.accesses.predicated import is_predicated
-from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..staging.own_places import place_of_scalar, place_read
 from ..text.element import element_text, indexed, run_at
@@ -53,7 +52,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     access = access_of(context, statement)
     modifier = "" if target in context.stages.own else load_hint(call)
     if access.width > 1 and not (other is None or _is_uniform(other)):
-        access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
+        access = _access_by_element(context, access, pointer, mask)
     if target in context.stages.own and is_zero(other):
         access = replace(access, tests=(), bounds=())  # its copies left zeros where the mask is false
     before, declare = order_after_stores(context, pointer, layout), context.declare(statement, target, layout)
@@ -108,9 +107,7 @@ def _is_uniform(other: Expr) -> bool:
     return isinstance(other, Literal) or not other.type.is_tile
 
 
-def plan_access_by_element(
-    access: Access, pointer: Expr, mask: Expr | None, layout: Layout, context: Context, statement: int
-) -> Access:
+def _access_by_element(context: Context, access: Access, pointer: Expr, mask: Expr | None) -> Access:
     """The same access without vectors: where each element has a replacement of its own."""
     from ...analysis.masks import conjuncts
     from ...schedule.accesses.access import padding_tests
@@ -124,7 +121,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     pointer, value = call.args[:2]
     mask = call.args[2] if len(call.args) > 2 else None
     if not pointer.type.is_tile:
-        return _store_scalar(context, call, pointer, value, mask)
+        return _store_scalar(context, pointer, value, mask)
     layout = context.schedule.statement_layouts[id(statement)]
     access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
     modifier = store_hint(call)
@@ -188,7 +185,7 @@ def _scalar_reader(context: Context, modifier: str, element: DType) -> str:
     return context.use_helper("load_one", f"load_{modifier}{'_byte' * as_byte}", modifier=modifier, as_byte=as_byte)
 
 
-def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask: Expr | None) -> tuple[Node, ...]:
+def _store_scalar(context: Context, pointer: Expr, value: Expr, mask: Expr | None) -> tuple[Node, ...]:
     condition, test = Text(f"{context.axis_names.tid} == 0", 9), scalar_test(context, mask)
     if test is not None:
         condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")

@@ -53,7 +53,7 @@ def start_dot(context: Context, statement: Assign, from_zero: bool) -> tuple[Nod
     copied = context.stages.copied.items()  # the function that does it has descriptors of its own
     context.stages.copied = {key: name for key, name in copied if not isinstance(key[1], str)}
     places: list[OperandPlace] = []
-    for operand, is_a in copied_operands(context, plan):
+    for operand, is_a in copied_operands(plan):
         code, place = operand_place(context, statement, operand, is_a, plan.instruction)
         nodes += code
         places.append(place)
@@ -76,7 +76,7 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
         return lower_fma(context, statement, plan)
     places: list[OperandPlace] = []
     copies: list[Node] = []
-    for operand, is_a in copied_operands(context, plan):
+    for operand, is_a in copied_operands(plan):
         code, place = operand_place(context, statement, operand, is_a, plan.instruction)
         copies += code
         places.append(place)
@@ -113,7 +113,7 @@ def _copies_for_next(context: Context, statement: Assign) -> tuple[Node, ...]:
     nodes: tuple[Node, ...] = ()
     for dot in context.stages.next_dots.get(id(statement), ()):
         plan = context.schedule.dots[id(dot)]
-        for operand, is_a in copied_operands(context, plan):
+        for operand, is_a in copied_operands(plan):
             if operand.variable not in context.schedule.staged:
                 nodes += operand_place(context, dot, operand, is_a, plan.instruction)[0]
     return nodes

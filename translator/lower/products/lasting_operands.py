@@ -17,7 +17,7 @@ from .operand import operand_place
 Lasting = dict[tuple[Variable, SharedTile], str]
 
 
-def copied_operands(context: Context, plan: DotPlan) -> list[tuple[Operand, bool]]:
+def copied_operands(plan: DotPlan) -> list[tuple[Operand, bool]]:
     """The operands that a dot on tensor cores reads from shared memory, as (operand, whether it is A); that of rows first."""
     rows, columns = (plan.rows, not plan.exchanged), (plan.columns, plan.exchanged)
     return [rows] * (not plan.rows_in_registers) + [columns] * (plan.held is None)
@@ -38,7 +38,7 @@ def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node,
     kinds: set[str] = set()
     for statement in dots:
         plan = context.schedule.dots[id(statement)]
-        for operand, is_a in copied_operands(context, plan) if plan.instruction.kind != "fma" else ():
+        for operand, is_a in copied_operands(plan) if plan.instruction.kind != "fma" else ():
             if operand.variable in assigned | set(context.schedule.staged):
                 continue
             tile = copied_tile(operand, context.schedule.layouts[operand.variable], is_a, plan.instruction)

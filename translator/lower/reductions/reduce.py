@@ -119,7 +119,7 @@ def _over_two_chains(
     zero = {a: "0" for a in plan.axes}
 
     def element(place: str) -> Text:
-        return _masked(context, plan, source_point(context, plan, kept, zero | {axis: place}))
+        return _masked(context, plan, source_point(plan, kept, zero | {axis: place}))
 
     odd = context.names.once(f"{statement.target.name}_odd", ("odd", id(statement)))
     header = f"for (int {index} = 2; {index} < {context.count(plan.source.axes[axis])}; {index} += 2)"
@@ -142,14 +142,14 @@ def _over_registers(context: Context, plan: Reduction, kept: Point, result: str,
     names = [name if axis not in plan.axes or name not in taken else f"{name}{name}" for axis, name in enumerate(names)]
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = {axis: "0" for axis in plan.axes}
-    first = _masked(context, plan, source_point(context, plan, kept, zero))
+    first = _masked(context, plan, source_point(plan, kept, zero))
     if not looped:
         return (Line(f"{prefix}{result} = {first.text};"),)
     expression = plan.combination.expression
     if expression is None:
         raise TypeError("a state is combined by its struct")
     many = len(looped) > 1
-    point = source_point(context, plan, kept, zero | {axis: names[axis] for axis in looped})
+    point = source_point(plan, kept, zero | {axis: names[axis] for axis in looped})
     start = plan.combination.identity if many and plan.combination.identity else first.text
     value = _masked(context, plan, point)
     node: Node = Line(combine_line(expression, result, value))

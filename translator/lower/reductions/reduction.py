@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...frozen import frozen
 from ...ir.nodes import Expr
 from ...schedule.tiles.layout import Layout
-from ..context import Context
 from ..text.point import Index, Point, point_of
 from .combine import Combination
 
@@ -38,7 +37,7 @@ class Reduction:
         return every_bit and bool(self.warp_bits)
 
 
-def source_point(context: Context, plan: Reduction, kept: Point, indices: dict[int, str]) -> Point:
+def source_point(plan: Reduction, kept: Point, indices: dict[int, str]) -> Point:
     """The element of the source at a kept element and at given registers along the reduced axes."""
     chosen: list[Index] = []
     position = 0

@@ -61,10 +61,10 @@ def _states_over_registers(
     names = context.axis_indices(plan.source)
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = {axis: "0" for axis in plan.axes}
-    first = Line(f"{declared}{result} = {fields(source_point(context, plan, kept, zero))};")
+    first = Line(f"{declared}{result} = {fields(source_point(plan, kept, zero))};")
     if not looped:
         return (first,)
-    point = source_point(context, plan, kept, zero | {a: names[a] for a in looped})
+    point = source_point(plan, kept, zero | {a: names[a] for a in looped})
     struct = plan.combination.struct
     node: Node = Line(f"{result} = {struct}::combine({result}, {fields(point)});")
     if len(looped) > 1:  # the very first element is the start

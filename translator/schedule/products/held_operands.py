@@ -62,12 +62,12 @@ def held_operands(kernel: Kernel, facts: Facts, dots: Dots, words: dict[Variable
         kept = len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is statement.target
         if alone and kept and facts.assignments[b] == 1 and (held := _held(plan, words.get(b, Words()))):
             rows = (*ROWS_OF_LANES[held.run], *plan.layout.axes[0][3:])
-            layout = Layout((rows, _axis_of_sum(held, plan)), plan.layout.thread_bits)
+            layout = Layout((rows, _axis_of_sum(held)), plan.layout.thread_bits)
             plans[id(statement)] = replace(plan, layout=layout, held=held)
     return replace(dots, plans=plans)
 
 
-def _axis_of_sum(held: HeldOperand, plan: DotPlan) -> tuple[int, ...]:
+def _axis_of_sum(held: HeldOperand) -> tuple[int, ...]:
     return tuple(SUM_OF_LANE.get(bit, bit) for bit in held.layout.axes[1 - held.k_axis])
 
 
