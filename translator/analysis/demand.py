@@ -13,7 +13,7 @@ from typing import Any
 
 from ..frozen import frozen
 from ..ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Statement, Use, Variable
-from ..ir.structured import is_elementwise
+from ..ir.structured import is_atomic, is_elementwise
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
 from .affine import NotAffineError, Sum, minus
 from .box_dimensions import Site
@@ -120,7 +120,7 @@ def _masked(statement: Statement) -> Iterator[tuple[Call, int]]:
     call = _call(statement)
     if call is None or not call.args or not call.args[0].type.is_tile or len(call.args) < 3:
         return
-    if call.op == "store" or (call.op.startswith("atomic_") and call.op != "atomic_cas"):
+    if call.op == "store" or (is_atomic(call) and call.op != "atomic_cas"):
         yield call, 2
 
 
@@ -161,7 +161,7 @@ def _reads(statement: Statement, demand: Demand, stored: Bounds, dead_too: bool)
                 yield arg, wanted[0] if wanted and not call.attribute("volatile") else {}
         case Call(op="load" | "reduce"):
             return
-        case Call(op=op) as call if op == "store" or op.startswith("atomic_"):
+        case Call(op=op) as call if op == "store" or is_atomic(call):
             for number, arg in enumerate(call.args):
                 yield arg, stored if number == 1 else {}
         case Call() as call if is_elementwise(call):

@@ -19,7 +19,7 @@ from ..ir.nodes import (
     Use,
     Variable,
 )
-from ..ir.structured import is_elementwise
+from ..ir.structured import is_atomic, is_elementwise
 from ..ir.walk import assignment_counts, only_values, read_variables, statements, subexpressions, used_variables
 from .axis_info import AxisInfo, known_divisor
 from .flow import Environments, follow
@@ -160,6 +160,6 @@ def needed_variables(body: tuple[Statement, ...], results: tuple[Variable, ...] 
 
 def has_effect(expr: Expr) -> bool:
     """Whether an assigned expression does something besides giving a value."""
-    return (isinstance(expr, Call) and expr.op.startswith("atomic_")) or (
+    return (isinstance(expr, Call) and is_atomic(expr)) or (
         isinstance(expr, Call) and expr.op == "load" and bool(expr.attribute("volatile"))
     )

@@ -31,6 +31,7 @@ from ..ir.nodes import (
     Variable,
     While,
 )
+from ..ir.structured import is_atomic
 from ..ir.walk import MOVES, children, expressions, statements, subexpressions
 from ..language.dtypes import DType
 from .ranges import fits
@@ -224,7 +225,7 @@ class _Observed:
 
 
 def _accesses(call: Call) -> bool:
-    return call.op in ("load", "store") or call.op.startswith("atomic_")
+    return call.op in ("load", "store") or is_atomic(call)
 
 
 def _is_blind(expr: Expr) -> bool:

@@ -33,7 +33,7 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import renamed
 from ..ir.types import Dim, ValueType
-from ..ir.walk import assigned_variables, read_inside, statements, subexpressions
+from ..ir.walk import REARRANGES, assigned_variables, read_inside, statements, subexpressions
 from ..language.hints import no_form, shown
 from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES, decayed
@@ -351,4 +351,4 @@ class Builder:
 
 def _moves_elements(expr: Expr) -> bool:
     """Whether elements of a tile come to other coordinates."""
-    return any(isinstance(part, Call) and part.op in ("permute", "reshape", "select") for part in subexpressions(expr))
+    return any(isinstance(part, Call) and part.op in REARRANGES for part in subexpressions(expr))

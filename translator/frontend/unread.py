@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, Effect, Statement
 from ..ir.rewrite import with_replaced
+from ..ir.structured import is_atomic
 from ..ir.walk import read_inside, statements
 
 
@@ -12,9 +13,7 @@ def without_unread_results(body: tuple[Statement, ...]) -> tuple[Statement, ...]
     atomics = [
         (statement, statement.value)
         for statement in statements(body)
-        if isinstance(statement, Assign)
-        and isinstance(statement.value, Call)
-        and statement.value.op.startswith("atomic_")
+        if isinstance(statement, Assign) and isinstance(statement.value, Call) and is_atomic(statement.value)
     ]
     if not atomics:
         return body

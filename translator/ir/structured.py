@@ -18,6 +18,11 @@ def is_elementwise(expr: Expr) -> bool:
     return not (isinstance(expr, Call) and expr.op in STRUCTURED)
 
 
+def is_atomic(call: Call) -> bool:
+    """Whether a call changes memory in one step."""
+    return call.op.startswith("atomic_")
+
+
 def assigns(statement: Statement, *ops: str) -> TypeGuard[Assign]:
     """Whether a statement assigns what one of some operations gives."""
     return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op in ops

@@ -30,6 +30,7 @@ BLOCKS: Mapping[type[Statement], tuple[str, ...]] = {
     Inlined: ("body",),
 }
 
+REARRANGES = frozenset(("permute", "reshape", "select"))  # operations whose elements change their places
 # Operations whose result has the elements of their operand, in other places or more often.
 MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
 

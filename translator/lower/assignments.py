@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
-from ..ir.walk import subexpressions
+from ..ir.walk import REARRANGES, subexpressions
 from ..schedule.tiles.layout import Layout
 from ..schedule.tiles.layout_problem import tile_uses
 from .accesses.index_tiles import index_tile
@@ -132,7 +132,7 @@ def reads_elsewhere(context: Context, target: Variable, value: Expr) -> bool:
     if not any(isinstance(part, Use) and part.variable is target for part in subexpressions(value)):
         return False
     for variable, path in tile_uses(value, context.facts):
-        moved = any(isinstance(call, Call) and call.op in ("permute", "reshape", "select") for call, _ in path)
+        moved = any(isinstance(call, Call) and call.op in REARRANGES for call, _ in path)
         if variable is target and moved:
             return True
     return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...hardware import WARPGROUP
 from ...ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Literal, Note, Return, Statement, Use, Variable
-from ...ir.structured import is_elementwise
+from ...ir.structured import is_atomic, is_elementwise
 from ...ir.walk import bodies, statements, subexpressions, used_variables
 from ...schedule.products.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, consumer_registers
 from ...schedule.staging.producer import consumer_block, producer_block, shared_lines
@@ -138,9 +138,7 @@ def _for_everybody(context: Context, statement: Statement) -> bool:
         case Note():
             return True
         case Assign(value=value, targets=targets):
-            if isinstance(value, Call) and (
-                value.op.startswith("atomic_") or value.op in ("reduce", "dot", "box_load")
-            ):
+            if isinstance(value, Call) and (is_atomic(value) or value.op in ("reduce", "dot", "box_load")):
                 return False
             absorbed = context.facts.absorbed | context.facts.index | context.facts.unused
             return all(not target.type.is_tile or target in absorbed for target in targets)

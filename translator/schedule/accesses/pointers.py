@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ...analysis.origins import Origins
 from ...ir.nodes import Assign, Call, Expr, Kernel, Statement, Use, Variable
-from ...ir.structured import is_elementwise
+from ...ir.structured import is_atomic, is_elementwise
 from ...ir.walk import expressions, statements, subexpressions, used_variables
 
 ADDRESS_BITS = 64
@@ -75,7 +75,7 @@ def written_in(block: tuple[Statement, ...], sources: dict[Variable, set[Variabl
     written: set[Variable] = set()
     for statement in statements(block):
         for expr in expressions(statement):
-            if isinstance(expr, Call) and (expr.op == "store" or expr.op.startswith("atomic_")):
+            if isinstance(expr, Call) and (expr.op == "store" or is_atomic(expr)):
                 written |= _addresses_in(expr.args[0], sources)
             elif isinstance(expr, Call) and expr.op == "box_store":
                 written.add(expr.attribute("base"))

@@ -10,6 +10,7 @@ known before the loads that it is made of are complete.
 from __future__ import annotations
 
 from ...ir.nodes import Assign, Call, Effect, For, Kernel, Statement, While
+from ...ir.structured import is_atomic
 from ...ir.walk import nested, statements, used_variables, where_from
 
 LOADS = ("load", "box_load", "row_load")
@@ -23,8 +24,8 @@ def has_to_release(kernel: Kernel, atomic: Assign | Effect) -> bool:
         if isinstance(statement, Effect):
             return True
         if isinstance(statement, Assign) and isinstance(statement.value, Call):
-            op = statement.value.op
-            if op.startswith("atomic_") or (op in LOADS and made_of.isdisjoint(statement.targets)):
+            call = statement.value
+            if is_atomic(call) or (call.op in LOADS and made_of.isdisjoint(statement.targets)):
                 return True
     return False
 

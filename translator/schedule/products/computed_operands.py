@@ -21,7 +21,7 @@ from ...analysis.facts import Facts
 from ...hardware import WARPGROUP_BITS, WORD_BYTES
 from ...ir.nodes import Assign, Call, Expr, For, Kernel, Statement, Variable
 from ...ir.structured import assigns, is_elementwise
-from ...ir.walk import read_variables, statements, subexpressions, used_variables
+from ...ir.walk import REARRANGES, read_variables, statements, subexpressions, used_variables
 from ..staging.box_reads import box_to_read, read_box
 from ..staging.ring_plan import RingPlan
 from ..tiles.layout import REGISTER, Layout, bits_of
@@ -122,7 +122,7 @@ def _any_layout(loop: For, total: Variable) -> bool:
 
 
 def _moves(expr: Expr) -> bool:
-    return isinstance(expr, Call) and expr.op in ("permute", "reshape", "select")
+    return isinstance(expr, Call) and expr.op in REARRANGES
 
 
 # ---------------------------------------------------------------------------------------------- what multiplies

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...ir.nodes import Call, Expr, For, If, Kernel, Return
+from ...ir.structured import is_atomic
 from ...ir.walk import expressions, nested, statements, subexpressions, used_variables
 from ..accesses.pointers import roots_of, roots_written
 from .ring_plan import RingPlan
@@ -73,9 +74,7 @@ def programs_are_apart(kernel: Kernel, plan: RingPlan) -> bool:
         if isinstance(statement, Return):
             return False
         for expr in expressions(statement):
-            if isinstance(expr, Call) and (
-                expr.op.startswith("atomic_") or expr.op in ("device_assert", "device_print", "barrier")
-            ):
+            if isinstance(expr, Call) and (is_atomic(expr) or expr.op in ("device_assert", "device_print", "barrier")):
                 return False
             if isinstance(expr, Call) and expr.op == "load" and stored & roots_of(expr.args[0], plan.sources):
                 return False

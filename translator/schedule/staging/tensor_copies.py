@@ -16,6 +16,7 @@ from ...analysis.meeting import Places, Trips
 from ...analysis.settled import Place, place_of_making
 from ...artifact import TensorMap
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Literal, Note, Statement, Use, Variable, While
+from ...ir.structured import is_atomic
 from ...ir.types import ValueType
 from ...ir.walk import assigned_variables, expressions, nested, statements
 from ...language.dtypes import PointerType, int32, void
@@ -257,7 +258,7 @@ def _is_read(plan: RingPlan, pointer: Variable) -> bool:
     """Whether the kernel loads through a pointer argument, or changes what it points to by atomics."""
     for statement in statements(plan.kernel.body):
         for expr in expressions(statement):
-            reads = isinstance(expr, Call) and (expr.op == "load" or expr.op.startswith("atomic_"))
+            reads = isinstance(expr, Call) and (expr.op == "load" or is_atomic(expr))
             if reads and pointer in roots_of(expr.args[0], plan.sources):  # type: ignore[attr-defined]
                 return True
     return False

@@ -14,7 +14,8 @@ from ...analysis.unit_stride import Steps, steps
 from ...frozen import frozen
 from ...hardware import SECTOR_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Statement, Use, Variable, While
-from ...ir.walk import children, expressions, statements
+from ...ir.structured import is_atomic
+from ...ir.walk import REARRANGES, children, expressions, statements
 from ...language.dtypes import PointerType
 from .layout import Layout
 
@@ -106,7 +107,7 @@ def statement_node(statement: Statement, facts: Facts) -> Node | None:
         case Assign(value=value, targets=(target, *_)):
             if not target.type.is_tile or target in facts.index or target in facts.absorbed:
                 return None
-            return id(statement) if isinstance(value, Call) and value.op.startswith("atomic_") else target
+            return id(statement) if isinstance(value, Call) and is_atomic(value) else target
     return None
 
 
@@ -144,7 +145,7 @@ def _collect_structure(
     """What a structured operation adds: its access to memory, its results' layouts."""
     if not isinstance(expr, Call):
         return
-    if expr.op in ("load", "store") or expr.op.startswith("atomic_"):
+    if expr.op in ("load", "store") or is_atomic(expr):
         pointer = expr.args[0]
         if isinstance(pointer.type.element, PointerType):
             info = axis_info(pointer, facts.environments[id(statement)])
@@ -155,7 +156,7 @@ def _collect_structure(
     targets = statement.targets if isinstance(statement, Assign) else ()
     if expr.op == "reduce" and expr.attribute("axis") is not None:
         problem.reductions += [(node, expr.attribute("axis"), target) for target in targets if target.type.is_tile]
-    elif expr.op.startswith("atomic_"):
+    elif is_atomic(expr):
         problem.relations += [Relation(node, target, (), id(statement)) for target in targets]
 
 
@@ -177,7 +178,7 @@ def tile_uses(expr: Expr, facts: Facts) -> Iterator[tuple[Variable, Path]]:
             else:
                 yield one.variable, path
         below = [child for child in children(one) if child.type.is_tile]
-        changes = isinstance(one, Call) and one.op in ("broadcast", "expand_dims", "permute", "reshape", "select")
+        changes = isinstance(one, Call) and (one.op in REARRANGES or one.op in ("broadcast", "expand_dims"))
         pending += [(child, (*path, (one, child)) if changes else path) for child in reversed(below)]
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ...hardware import ACCESS_BYTES
 from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
 from ...ir.types import padded
-from ...ir.walk import statements
+from ...ir.walk import REARRANGES, statements
 from ..plan import Conversion
 from ..products.dot_plan import Dots
 from ..products.held_operands import Words
@@ -232,7 +232,7 @@ def _alike(problem: Problem, node: Node) -> list[Node]:
 
 
 def _moves(call: Expr) -> bool:
-    return isinstance(call, Call) and call.op in ("permute", "reshape", "expand_dims", "select")
+    return isinstance(call, Call) and (call.op in REARRANGES or call.op == "expand_dims")
 
 
 def _spread(problem: Problem, settled: list[Node]) -> None:
