@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -69,3 +70,36 @@ def test_a_view_stays_for_another_one_that_is_stored(run_everywhere: Any) -> Non
     *_, product, same = run_everywhere(seen_twice, (1,), x, *outs, SIDE=32)
     np.testing.assert_array_equal(product, x.astype(float) @ x.T.astype(float))
     np.testing.assert_array_equal(same, x)
+
+
+@triton.jit
+def halves_by_two(a_ptr, b_ptr, c_ptr, out_ptr, K, CHANGED: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+                  BK: tl.constexpr):  # fmt: skip
+    # An operand that stays in registers, multiplied twice, and changed in between or not.
+    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    total, other = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        at = start + k
+        a = tl.load(a_ptr + m[:, None] * K + at[None, :]) * 2
+        b = tl.load(b_ptr + at[:, None] * BN + n[None, :])
+        c = tl.load(c_ptr + at[:, None] * BN + n[None, :])
+        total = tl.dot(a, b, total)
+        if CHANGED:
+            a += 1
+        other = tl.dot(a, c, other)
+    tl.store(out_ptr + m[:, None] * BN + n[None, :], total - other)
+
+
+@pytest.mark.parametrize("changed", (False, True))
+def test_fragments_of_an_operand_in_registers_are_made_once(run_everywhere: Any, changed: bool) -> None:
+    text = halves_by_two.translate(f"*fp16:16, *fp16:16, *fp16:16, *fp32:16, i32:16, {changed}, 64, 64, 64").source
+    assert "wgmma_m64n64k16(" in text
+    assert len(re.findall(r"unsigned \w*fragments\w*\[", text)) == (
+        not changed
+    )  # what changes goes through shared memory
+    a, b, c = np.random.default_rng(5).integers(-3, 4, (3, 64, 64)).astype(np.float16)
+    *_, out = run_everywhere(
+        halves_by_two, (1,), a, b, c, np.zeros((64, 64), np.float32), 64, changed, 64, 64, 64, num_warps=4
+    )
+    a, b, c = (one.astype(float) for one in (a, b, c))
+    np.testing.assert_array_equal(out, 2 * a @ b - (2 * a + changed) @ c)

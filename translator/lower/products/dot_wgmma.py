@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...frozen import frozen
 from ...hardware import CHUNK_BYTES, WARPGROUP_BITS
-from ...ir.nodes import Assign
+from ...ir.nodes import Assign, Variable
 from ...schedule.products.dot_plan import DotPlan
 from ...schedule.products.dots import k_axis
 from ..context import Context
@@ -40,7 +40,9 @@ def lower_wgmma(
     nodes: tuple[Node, ...] = ()
     if a is None:
         fragments = fragments_of(context, statement, plan)
-        nodes = (Line(f"{fragments.declaration};"), write_fragments(context, plan, fragments))
+        if fragments.key not in context.stages.copied:
+            nodes = (Line(f"{fragments.declaration};"), write_fragments(context, plan, fragments))
+            context.stages.copied[fragments.key] = fragments.name
     products = start_products(context, statement, plan, a, b)
     name = context.names.variable(statement.target)
     return (*nodes, *products, *after(context, statement, name, plan.instruction.accumulator))
@@ -81,6 +83,7 @@ class Fragments:
     """The registers that instructions take an A from.
 
     Attributes:
+      key: what they are made of and how: a dot of the same block that multiplies the same has the same fragments.
       name: of the array.
       declaration: of the array, without what it starts with.
       pieces: the constant that counts the pieces of 64 rows; "" for one.
@@ -88,6 +91,7 @@ class Fragments:
       of_step: the fragment that a step of the products takes.
     """
 
+    key: tuple[Variable, str]
     name: str
     declaration: str
     pieces: str
@@ -108,15 +112,18 @@ def fragments_of(context: Context, statement: Assign, plan: DotPlan) -> Fragment
     """The fragments of a dot whose A is in registers."""
     a, target = plan.rows.variable, statement.target.name
     depth = a.type.shape[k_axis(plan.rows, not plan.exchanged)]
-    key = ("fragments", id(statement))
-    name = context.names.once(f"{a.name}_fragments", key, f"{a.name}_fragments_of_{target}", f"{target}_fragments")
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
     step = context.constant("MMA_K", plan.instruction.k, "elements of K per instruction", topic="operands")
     pieces = _pieces(context, plan)
     steps = f"{side_text(context, depth)} / {step}" if depth > plan.instruction.k else ""
+    key = (a, f"fragments [{pieces}][{steps}]{' across' * plan.exchanged}")
+    own = ("fragments", id(statement))
+    name = context.names.once(f"{a.name}_fragments", own, f"{a.name}_fragments_of_{target}", f"{target}_fragments")
+    if id(statement) not in context.stages.postponed:  # whose fragments another function reads
+        name = context.stages.copied.get(key, name)
     declaration = f"unsigned {name}{f'[{pieces}]' * bool(pieces)}{f'[{steps}]' * bool(steps)}[4]"
     of_step = f"{name}{f'[{m}]' * bool(pieces)}{f'[{kk} / {step}]' * bool(steps)}"
-    return Fragments(name, declaration, pieces, steps, of_step)
+    return Fragments(key, name, declaration, pieces, steps, of_step)
 
 
 def _pieces(context: Context, plan: DotPlan) -> str:
