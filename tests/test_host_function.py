@@ -102,7 +102,7 @@ int main()
     const int right = launch_fabricated(data, 256, 1500000000, 1.5f, dim3{70, 5, 1}, nullptr);
     const int uneven = launch_fabricated(data, 256, 64, 1.5f, dim3{70, 3, 1}, nullptr);
     const int guarded = launch_fabricated(data, 100, 64, 1.5f, dim3{1, 1, 1}, nullptr);
-    const int wide = launch_fabricated(data, 512, 1ll << 40, 1.5f, dim3{1, 1, 1}, nullptr);
+    const int wide = launch_fabricated(data, 512, 1LL << 40, 1.5f, dim3{1, 1, 1}, nullptr);
     std::printf("%d %d %d %d\\n", right, uneven, guarded, wide);
 }
 """

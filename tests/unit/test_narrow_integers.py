@@ -40,7 +40,7 @@ def test_clamped_places_in_the_text() -> None:
     text = clamped.translate("*i32:16, *i64:16, *i64:16, 1024").source
     assert "long long place[" in text  # of any 32-bit number, one less may need more
     assert all(f"int {name}[" in text and f"long long {name}[" not in text for name in ("above", "row", "column"))
-    assert "table_ptr[column[e] + 100 * row[e]]" in text and "1000000ll * row[e]" in text
+    assert "table_ptr[column[e] + 100 * row[e]]" in text and "1000000LL * row[e]" in text
     assert text.count("(fits in 32 bits)") == 3
 
 

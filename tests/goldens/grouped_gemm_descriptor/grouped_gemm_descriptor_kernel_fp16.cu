@@ -288,7 +288,7 @@ __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
     constexpr unsigned long long MODE_BITS = static_cast<unsigned long long>(MODE) << 62;
-    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ULL; };   // 14 bits
     return MODE_BITS | field(stride_bytes) << 32 | field(leading_bytes) << 16 | field(shared_address(start));
 }
 

@@ -7,13 +7,13 @@ import math
 from ...language.dtypes import DType, float32
 from ...ops.casts import rounded
 
-SUFFIX = {"int": "", "unsigned": "u", "long long": "ll", "unsigned long long": "ull"}
+SUFFIX = {"int": "", "unsigned": "u", "long long": "LL", "unsigned long long": "ULL"}
 LEAST_IN_FULL, MOST_IN_FULL = 1e-4, 1e7  # single numbers between these are written without an exponent
 INFINITY_BITS = {False: "0x7f800000", True: "0xff800000"}
 
 
 def literal_text(value: int | float | bool, dtype: DType, base: int = 10) -> str:
-    """The literal of `dtype` with this value, such as "0.5f", "5ll", in base 16 "0xff", or "__float2half(2.0f)"."""
+    """The literal of `dtype` with this value, such as "0.5f", "5LL", in base 16 "0xff", or "__float2half(2.0f)"."""
     if dtype.is_bool():
         return "true" if value else "false"
     if dtype.is_int():
@@ -60,10 +60,10 @@ def _float_text(number: float) -> str:
 
 def _double_text(number: float) -> str:
     if math.isinf(number):
-        bits = "0xfff0000000000000ll" if number < 0 else "0x7ff0000000000000ll"
+        bits = "0xfff0000000000000LL" if number < 0 else "0x7ff0000000000000LL"
         return f"__longlong_as_double({bits})"
     if math.isnan(number):
-        return "__longlong_as_double(0x7ff8000000000000ll)"
+        return "__longlong_as_double(0x7ff8000000000000LL)"
     return _with_point(repr(number))
 
 
