@@ -98,7 +98,8 @@ def first_turn(context: Context) -> tuple[Node, ...]:
     context.use_helper("named_barrier_arrive")
     number = _warpgroup(context, warpgroups)
     arrive = Line(f"named_barrier_arrive({barrier}, {threads});")
-    return (Branch(f"{number} == {warpgroups - 1}", (arrive,), comment="as at the end of its turn: the first warpgroup may start products"),)
+    comment = "as at the end of its turn: the first warpgroup may start products"
+    return (Branch(f"{number} == {warpgroups - 1}", (arrive,), comment=comment),)
 
 
 def _turns(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
