@@ -233,7 +233,7 @@ def test_numbers_stand_in_the_base_that_the_kernel_has_them_in(run_everywhere: A
     )
     text = in_hexadecimal.translate("*i32:16, *i64:16, 128").source
     assert all(
-        number in text for number in (" ^ 0x9e3779b9u", " & 0xffffffffll", " & 0xf;", " > 0x20 ", " & -16", ": 255")
+        number in text for number in (" ^ 0x9e3779b9u", " & 0xffffffffLL", " & 0xf;", " > 0x20 ", " & -16", ": 255")
     )
 
 
