@@ -154,7 +154,7 @@ def _tile(
 
 
 def _guarded(guard: str, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    """What is done by those threads that hold no copies: no other one has anything to release."""
+    """What is done by those threads that hold no copies; a fence of the others would order nothing."""
     return (both(guard, nodes),) if guard else nodes
 
 

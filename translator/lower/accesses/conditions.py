@@ -32,17 +32,25 @@ def why_one_test(context: Context, statement: Statement, access: Access, layout:
             continue
         runs, alike = axis_info(index, environment).contiguity, axis_info(test, environment).constancy
         text = context.speller.text(limit)
-        for axis, run in enumerate(runs):
-            named = context.axis_names.find(layout.axes[axis])
-            several, width = named is not None and named.run > 1 and alike[axis] % named.run == 0, ""
-            if several and named is not None and run > 1 and named.num_registers == named.run:
-                width = named.vector  # all that a thread has along this axis
-            elif axis == access.axis and access.width > 1 and run % access.width == 0:
-                width = width_name(context, layout, access)
+        for axis, (run, same) in enumerate(zip(runs, alike, strict=True)):
+            width = _tested_at_once(context, access, layout, axis, run, same)
             if width and text != "0" and context.said.setdefault(text, id(statement)) == id(statement):
                 what = f"One test for {width} elements: {text} and the index of the first are multiples of {width}."
                 nodes.append(Comment(what))
     return tuple(dict.fromkeys(nodes))
+
+
+def _tested_at_once(context: Context, access: Access, layout: Layout, axis: int, run: int, same: int) -> str:
+    """The constant that counts the elements along an axis for which one test decides; "" where each has its own.
+
+    The index that is tested goes up by one over `run` elements, and `same` of them have the same answer.
+    """
+    named = context.axis_names.find(layout.axes[axis])
+    if named is not None and run > 1 and named.num_registers == named.run > 1 and same % named.run == 0:
+        return named.vector  # all that a thread has along this axis
+    if axis == access.axis and access.width > 1 and run % access.width == 0:
+        return width_name(context, layout, access)
+    return ""
 
 
 def valid_count(context: Context, access: Access, point: Point) -> Text | None:

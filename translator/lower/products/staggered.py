@@ -230,8 +230,11 @@ def _compute_function(
 
 def _last_reading(loop: For, tiles: tuple[Variable, ...]) -> Statement | None:
     """The last statement of a loop that takes one of some tiles to registers; None where they are multiplied alone."""
-    readings = (s for s in top_statements(loop.body) if is_box_read(s) and {*used_variables(s.value)} & {*tiles})  # type: ignore[attr-defined]
-    return max(enumerate(readings), default=(0, None), key=lambda pair: pair[0])[1]
+    last = None
+    for statement in top_statements(loop.body):
+        if isinstance(statement, Assign) and is_box_read(statement) and {*used_variables(statement.value)} & {*tiles}:
+            last = statement
+    return last
 
 
 def _name(context: Context, word: str, dots: tuple[Assign, ...]) -> str:

@@ -144,15 +144,12 @@ def with_computed_operands(kernel: Kernel, facts: Facts, dots: Dots, num_warps: 
     for statement, _ in dot_statements(kernel):
         plan, loop = dots.plans[id(statement)], loop_of.get(id(statement))
         found = computed_operand(kernel, facts, dots, plan)
-        turns = found is not None and found[0] is plan.b  # its sum is laid out the other way round
-        if (
-            found is not None
-            and found[1] <= boxes.keys()
-            and not (turns and loop and not _any_layout(loop, statement.target))
-        ):
+        if found is not None and found[1] <= boxes.keys():
             operand, sources = found
-            along_k = all(boxes[one].fast == k_axis(operand, operand is plan.a) for one in sources)
-            plan = _rows_from_registers(plan, operand, num_warps, not along_k) or plan
+            turns = operand is plan.b  # the sum is laid out the other way round
+            if not turns or loop is None or _any_layout(loop, statement.target):
+                along_k = all(boxes[one].fast == k_axis(operand, operand is plan.a) for one in sources)
+                plan = _rows_from_registers(plan, operand, num_warps, not along_k) or plan
         if plan.fragment is not None and sums[statement.target] == 1:
             chosen[id(statement)] = plan
     return replace(dots, plans=dots.plans | chosen)

@@ -27,8 +27,8 @@ class Stagger:
       late: the dot that is started in the next iteration.
       settled: the statement of an iteration before which the late products of the last one must be complete: the first that
         touches their sum, or registers that they read.
-      early: the tiles of the ring that only dots ahead read: they are free earlier than the others, and have barriers of
-        their own; none where other dots read these tiles too.
+      early: the tiles of the ring that no dots but those ahead read, and those that threads alone read (`box_reads.py`): they
+        are free earlier than the others, and have barriers of their own; none where these would be all tiles.
     """
 
     ahead: tuple[Assign, ...]

@@ -9,9 +9,9 @@ loop's variable alone, so that any iteration's loads can be started from any oth
   they lie in memory (row_copies.py).
 - "own": no tile of the loop is for a dot; every thread starts copies of what it will hold itself, `stages` ahead.
 
-Tiles that are used in registers are loaded ahead too (`own_stages.py`), beside tensor copies where they are large, or an
-iteration ahead into registers where no copy takes them (`next_loads.py`), and loads
-may find their addresses by numbers from memory (`read_ahead.py`). A load that depends on anything else that an iteration
+Tiles that are used in registers are loaded ahead too: beside tensor copies by these where they are large (`box_reads.py`),
+otherwise by their threads (`own_stages.py`), or an iteration ahead into registers where no copy takes them (`next_loads.py`).
+Loads may find their addresses by numbers from memory (`read_ahead.py`). A load that depends on anything else that an iteration
 computes is in no ring: it is made when its turn comes.
 """
 
