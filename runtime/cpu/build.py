@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
+from tilewright.ir.c_names import RESERVED
 from tilewright.language.dtypes import DType, PointerType
 from tilewright.runtime.building import store
 from tilewright.runtime.building.folders import bound_bytes, cache_folder, temporary_folder
@@ -36,6 +37,7 @@ SANITIZERS = {
 }
 PROXY_READS = re.compile(r"\b(?:tma_store|wgmma)_")  # what reads shared memory through the asynchronous proxy
 IN_USE_SECONDS = 60.0  # what was used so lately may be about to be opened
+WORD = re.compile(r"\b[A-Za-z]\w*")
 DYNAMIC_SHARED = re.compile(r"extern __shared__ __align__\((\d+)\) unsigned char (\w+)\[\];")
 
 
@@ -116,13 +118,20 @@ def _unpacked(element: DType | PointerType, place: str) -> str:
 
 def host_text(artifact: Artifact) -> str:
     """The generated text as the host compiles it: unchanged, but for shared memory and PTX, and with an entry point."""
-    text = DYNAMIC_SHARED.sub("", artifact.source)
+    text = without_ptx(DYNAMIC_SHARED.sub("", artifact.source))
+    before = _without_macros(artifact.source)
     if (declared := DYNAMIC_SHARED.search(artifact.source)) is None:
-        return without_ptx(text) + entry_point(artifact)
+        return f"{before}#line 1\n{text}{entry_point(artifact)}"
     alignment, name = max(int(declared[1]), 16), declared[2]
     size = -(-max(artifact.shared_bytes, 1) // alignment) * alignment
-    shared = f"alignas({alignment}) static unsigned char {name}[{size}];\n#line 1\n"
-    return shared + without_ptx(text) + entry_point(artifact, name)
+    shared = f"alignas({alignment}) static unsigned char {name}[{size}];\n"
+    return f"{before}{shared}#line 1\n{text}{entry_point(artifact, name)}"
+
+
+def _without_macros(text: str) -> str:
+    """Forgets whatever macros of the system's headers, which the text does not include, are called as words of it."""
+    words = set(WORD.findall(text)) - RESERVED - {"assert"}  # which is ours, as are those that begin with underscores
+    return "".join(f"#undef {word}\n" for word in sorted(words))
 
 
 @preparing()
@@ -136,7 +145,7 @@ def build_check(artifact: Artifact, sanitizer: str) -> Path:
     """The checking program of a kernel; `sanitizer` is "memory" or "races"."""
     main = "int main(int, char** arguments) { return tilewright::check_main(atoi(arguments[1]), atoi(arguments[2])); }"
     text = f"{host_text(artifact)}\n{main}\n"
-    return _build(text, "kernel.run", CHECK_HEADER, (*FLAGS, *SANITIZERS[sanitizer]), ("-include", "kernel_names.h"))
+    return _build(text, "kernel.run", CHECK_HEADER, (*FLAGS, *SANITIZERS[sanitizer]), ("-include", "kernel_words.h"))
 
 
 def _build(text: str, name: str, header: str, flags: tuple[str, ...], more: tuple[str, ...] = ()) -> Path:

@@ -2,7 +2,7 @@
 #pragma once
 #include "collectives.h"
 
-#define __global__
+#define __global__ __attribute__((visibility("hidden")))   // else a function of that name in another library could be called
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))

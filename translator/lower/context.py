@@ -14,7 +14,7 @@ from pathlib import PurePath
 from ..analysis.facts import Facts
 from ..analysis.meeting import Places
 from ..hardware import LANE_BITS, WARPGROUP_BITS
-from ..ir.c_names import LIBRARY_NAMES
+from ..ir.c_names import is_library_name
 from ..ir.nodes import Call, DeviceFunction, For, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import statements
@@ -123,7 +123,7 @@ class Context:
         """The name of a device function: the user's, unless something of ours or CUDA's has it; then with where it is from."""
         known = self.needs.functions
         if id(function) not in known:
-            own = [] if function.name in LIBRARY_NAMES else [function.name]
+            own = [] if is_library_name(function.name) else [function.name]
             where = re.sub(r"\W", "_", PurePath(function.origin.file).stem) or self.kernel.name
             known[id(function)] = self.root.names.fresh(*own, f"{function.name}_of_{where}")
         return known[id(function)]

@@ -19,14 +19,14 @@ OTHER_LETTERS = {"c": "j", "r": "i", "e": "i", "p": "g", "v": "vec", "w": "other
 def entry_name(name: str, constants: Iterable[str] = ()) -> str:
     """The `extern "C"` name of a kernel: the user's, with `_kernel` where C++, CUDA or a constexpr parameter has it.
 
-    That word stands in front where helpers have all names that begin so: `kernel_load_vec`. Letters that are not ASCII, which
+    That word stands in front where all names that begin so are taken: `kernel_load_vec`. Letters that are not ASCII, which
     assemblers do not take, are spelled as `ascii_word` has it.
     """
     taken = set(constants)
     found = ascii_word(name)
     while found in taken or not can_be_global(found):
         behind = f"{found.lstrip('_')}_kernel"
-        found = behind if can_be_local(behind) else f"kernel_{found}"
+        found = behind if can_be_global(behind) else f"kernel_{found}"
     return found
 
 
