@@ -109,6 +109,19 @@ def test_long_integers_are_rounded_once(run_everywhere: Any) -> None:
 
 
 @triton.jit
+def joined(x_ptr, out_ptr):
+    i = tl.arange(0, 4)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, tl.minimum(x, x.to(tl.int64).to(x.dtype) | x))
+
+
+@pytest.mark.parametrize("dtype", (np.int8, np.uint8, np.int16, np.uint16))
+def test_narrowing_from_64_bits_beside_a_narrow_integer(run_everywhere: Any, dtype: Any) -> None:
+    x = np.array([5, 3, 7, 255]).astype(dtype)
+    np.testing.assert_array_equal(run_everywhere(joined, (1,), x, np.zeros_like(x))[1], x)
+
+
+@triton.jit
 def filled(x_ptr, out_ptr, FILL: tl.constexpr, N: tl.constexpr):
     i = tl.arange(0, N)
     tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < 3, other=FILL))

@@ -286,7 +286,7 @@ class Speller:
             return None
         below = [self._down(expr, arg, point) for arg in expr.args]
         source = expr.args[0].type.element
-        if expr.op == "cast" and isinstance(source, DType) and (source.bits < 32 or source.kind == "signed"):
+        if expr.op == "cast" and isinstance(source, DType) and (source.bits < 32 or source == _int32()):
             return self.as_int(expr.args[0], below[0]) or self.spell(expr.args[0], below[0])
         return self._operation(expr, below, False, narrowed=False) if expr.op in NARROW else None
 
