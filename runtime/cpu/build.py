@@ -130,7 +130,8 @@ def host_text(artifact: Artifact) -> str:
 
 def _without_macros(text: str) -> str:
     """Forgets whatever macros of the system's headers, which the text does not include, are called as words of it."""
-    words = set(WORD.findall(text)) - RESERVED - {"assert"}  # which is ours, as are those that begin with underscores
+    kept = RESERVED | {"assert", "defined"}  # ours, as are those that begin with underscores, and the preprocessor's
+    words = set(WORD.findall(text)) - kept
     return "".join(f"#undef {word}\n" for word in sorted(words))
 
 
