@@ -22,6 +22,7 @@ from .artifact import (
 )
 from .diagnostics import CompilationError
 from .frozen import frozen
+from .ir.static_loops import LoopPlace, loops_in
 from .language.dtypes import DType
 
 if TYPE_CHECKING:
@@ -80,6 +81,31 @@ def translate_stages(
 def _translate_stages(
     function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target, name: str
 ) -> Translation:
+    written_out: frozenset[LoopPlace] = frozenset()
+    while True:
+        found = _translated(function, arguments, options, target, name, written_out)
+        differing = _differing_loops(found)
+        if not differing:
+            return found
+        written_out |= differing
+
+
+def _differing_loops(found: Translation) -> frozenset[LoopPlace]:
+    """The static loops of which the text still has trips by themselves: that have to be written out."""
+    loops = found.kernel.static_loops
+    left = loops_in(found.artifact.source) if loops else set()
+    return frozenset({loop.place for loop in found.unit.unequal} | {loops[serial] for serial in left})
+
+
+def _translated(
+    function: KernelFunction,
+    arguments: tuple[Argument, ...],
+    options: Options,
+    target: Target,
+    name: str,
+    written_out: frozenset[LoopPlace],
+) -> Translation:
+    """One translation, in which all static loops but those that are `written_out` are to become loops."""
     from .emit.render import render
     from .fitting import fitted
     from .frontend import build_kernel
@@ -87,7 +113,7 @@ def _translate_stages(
     from .preparing import check
 
     try:
-        kernel = build_kernel(function, arguments, options, target)
+        kernel = build_kernel(function, arguments, options, target, written_out)
     except CompilationError as error:
         _name_types(error, arguments)
         raise

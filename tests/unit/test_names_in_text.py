@@ -75,6 +75,18 @@ def unrolled(x_ptr, out_ptr, n, WIDTH: tl.constexpr):
         at = n + step * WIDTH - WIDTH // 2
         if at >= 0:
             total += tl.load(x_ptr + at)
+        if step == 1:
+            total = -total
+    tl.store(out_ptr, total)
+
+
+@triton.jit
+def rolled(x_ptr, out_ptr, n, WIDTH: tl.constexpr):
+    total = 0.0
+    for step in tl.static_range(3):
+        at = n + step * WIDTH - WIDTH // 2
+        if at >= 0:
+            total += tl.load(x_ptr + at)
     tl.store(out_ptr, total)
 
 
@@ -123,6 +135,7 @@ def test_an_integer_is_widened_once_and_a_float_converted() -> None:
 def test_nothing_is_added_for_a_step_of_zero() -> None:
     text = text_of(unrolled, "*fp32:16, *fp32:16, i32, 6")
     assert "at = n - WIDTH / 2;" in text and "at = n + 2 * WIDTH - WIDTH / 2;" in text
+    assert "at = n + step * WIDTH - WIDTH / 2;" in text_of(rolled, "*fp32:16, *fp32:16, i32, 6")
 
 
 @needs_compiler

@@ -88,6 +88,8 @@ def grid_of_trips(x_ptr, out_ptr, N: tl.constexpr, DOUBLED: tl.constexpr):
                 total += tl.load(x_ptr + (2 * j + k) * N + i) * 2
             else:
                 total += tl.load(x_ptr + (2 * j + k) * N + i)
+            if j + k == 1:
+                total *= 2
     tl.store(out_ptr + i, total)
 
 

@@ -67,8 +67,8 @@ class _Ranges:
         whole = _of_type(expr)
         found = whole
         match expr:
-            case Literal(value=int() as value):
-                found = (int(value), int(value))
+            case Literal(value=int()):
+                found = expr.reach
             case Use(variable=variable) if variable in self.definitions and depth < DEEPEST:
                 found = self._of_variable(variable, depth + 1)
             case Call(op="arange"):

@@ -72,8 +72,8 @@ class Signs:
 
     def _factor(self, factor: Expr) -> Needed:
         match factor:
-            case Literal(value=value):
-                return NOTHING if value >= 0 else None
+            case Literal(value=int(), reach=(least, _)):
+                return NOTHING if least >= 0 else None
             case Use(variable=variable):
                 return self._variable(variable)
             case Call():

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 from ..artifact import Argument, ConstantArgument, DescriptorArgument, Options, Target, TupleArgument, constants_of
 
 if TYPE_CHECKING:
     from ..ir.nodes import Kernel
+    from ..ir.static_loops import LoopPlace
     from ..kernel_function import KernelFunction
     from ..language.dtypes import Element
 
 SIDES = ("GROUPS", "VOLUMES", "PLANES", "ROWS", "COLS")  # of blocks, the contiguous one last
 
 
-def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target) -> Kernel:
-    """Translates the text of one specialisation into a typed kernel.
+def build_kernel(
+    function: KernelFunction,
+    arguments: tuple[Argument, ...],
+    options: Options,
+    target: Target,
+    written_out: Set[LoopPlace] = frozenset(),
+) -> Kernel:
+    """Translates the text of one specialisation into a typed kernel; `written_out` are static loops whose trips differ.
 
     Raises:
       CompilationError: with the place, when the text is at fault.
@@ -28,6 +36,7 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
 
     source = source_of(function)
     builder = Builder(source, options, target)
+    builder.written_out_loops = frozenset(written_out)
     parameters: list[Parameter] = []
     constants: dict[str, Any] = {}
     sides: dict[str, Any] = {}
@@ -51,6 +60,7 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
         numbers={name: number for name, number in builder.numbers.items() if number is not None},
         globals=tuple(builder.globals.values()),
         readings=builder.outside.readings,
+        static_loops=tuple(builder.static_loops),
     )
 
 

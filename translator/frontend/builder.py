@@ -32,6 +32,7 @@ from ..ir.nodes import (
     Variable,
 )
 from ..ir.rewrite import renamed
+from ..ir.static_loops import LoopPlace
 from ..ir.types import Dim, ValueType
 from ..ir.walk import REARRANGES, assigned_variables, read_inside, statements, subexpressions
 from ..language.hints import no_form, shown
@@ -41,7 +42,7 @@ from .carried import bind_parts
 from .ranges import is_nonnegative
 from .shapes import describe, of_fair_size, to_expr
 from .source import Source
-from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value, is_static, known_value
+from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value, is_static, known_value, with_wrapper
 from .watched import is_watched, watch
 
 Scope = dict[str, "Value | Undefined"]
@@ -82,6 +83,8 @@ class Builder:
         self.following: tuple[Sequence[Any], ...] = ()  # what stands behind the blocks around, outermost first
         self.written_out: dict[int, int] = {}  # how often statements behind an `if` with a `return` were, by their ids
         self.unrolled = 0  # loops around the statement that are written out
+        self.static_loops: dict[LoopPlace, int] = {}  # those of tl.static_range, with a number for each
+        self.written_out_loops: frozenset[LoopPlace] = frozenset()  # those of them whose trips are known to differ
         self.returned: list[Value] = []  # what a device function returns
         self.results: set[Variable] = set()  # what functions inlined in this statement return, each in one place
         self.nonnegative: set[Variable] = parent.nonnegative if parent else set()  # integers that are never below 0
@@ -152,7 +155,7 @@ class Builder:
         """`name = value` as a plain assignment: numbers become scalars, run-time values get a variable."""
         stays = is_static(value) if name in self.constexpr_names else isinstance(value, Const) and not value.is_number
         if stays or isinstance(value, Method):
-            self.scope[name] = value
+            self.scope[name] = with_wrapper(value, name in self.constexpr_names)
             self.note("compile-time value")
             return
         if isinstance(value, AGGREGATES):

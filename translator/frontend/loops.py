@@ -8,7 +8,8 @@ from typing import Any
 import libcst as cst
 
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError, Span, UnsupportedLanguageConstruct
-from ..ir.nodes import Expr, For, Literal, Statement, Use, While
+from ..ir.nodes import Expr, For, Literal, Note, Statement, Use, While
+from ..ir.static_loops import StaticLoop, Trip, is_of_trip
 from ..ir.types import ValueType
 from ..ir.walk import used_variables
 from ..language import control as loops
@@ -20,6 +21,7 @@ from .builder import Builder
 from .carried import find_changes, find_changing_constant, forget_changing_constants, own_variables, settled
 from .conditionals import scalar_condition, without_block
 from .joined import copy_over
+from .named_numbers import is_c_int
 from .ranges import is_nonnegative
 from .shapes import cast_to, elementwise, to_expr
 from .values import Const, Undefined, Value, is_static
@@ -48,7 +50,7 @@ def visit_for(builder: Builder, node: Any) -> bool:
         raise UnsupportedLanguageConstruct(NO_RANGE[0], span, NO_RANGE[1], builder.calls)
     bounds, options = _range_arguments(builder, call, kind, span)
     if kind is loops.static_range:
-        return _unroll(builder, node, [builder.constant(b, "a bound of tl.static_range", span) for b in bounds])
+        return _unroll(builder, node, bounds)
     _run_time_loop(builder, node, bounds, options, span)
     return False
 
@@ -99,9 +101,11 @@ def _hint(builder: Builder, name: str, value: Value, span: Span) -> Any:
     return hint
 
 
-def _unroll(builder: Builder, node: Any, bounds: list[Any]) -> bool:
+def _unroll(builder: Builder, node: Any, limits: list[Value]) -> bool:
     from .statements import visit_block
 
+    span = builder.source.span(node.iter)
+    bounds = [builder.constant(limit, "a bound of tl.static_range", span) for limit in limits]
     try:
         trips = len(range(*bounds))
     except (TypeError, OverflowError) as error:
@@ -113,20 +117,50 @@ def _unroll(builder: Builder, node: Any, bounds: list[Any]) -> bool:
             "use range",
             builder.calls,
         )
-    builder.note("written out below" if trips else f"no trip{without_block(builder, node.body)}")
-    outer, returns, before = builder.trip, False, builder.scope.get(node.target.value)
+    loop = _static_loop(builder, node, limits, range(*bounds))
+    if loop is None:
+        builder.note("written out below" if trips else f"no trip{without_block(builder, node.body)}")
+    outer, returns, before, header = builder.trip, False, builder.scope.get(node.target.value), builder.here
     builder.unrolled += 1
-    for value in range(*bounds):
-        builder.trip = ", ".join(filter(None, (outer, f"{node.target.value} = {value}")))
-        builder.scope[node.target.value] = Const(value)
+    for number, value in enumerate(range(*bounds)):
+        if loop is None:
+            builder.trip = ", ".join(filter(None, (outer, f"{node.target.value} = {value}")))
+        else:
+            builder.statements.append(Note(header, Trip(loop, number)))
+        builder.scope[node.target.value] = Const(value, loop.word_of(number) if loop else None)
         returns = visit_block(builder, node.body)
         if returns:
             break
     if trips:
-        _leave(builder, node, before, builder.scope[node.target.value])
+        _leave(builder, node, before, _last_of_trips(builder.scope[node.target.value]))
+    if loop is not None and not returns:
+        builder.statements.append(Note(header, Trip(loop, trips)))
     builder.unrolled -= 1
     builder.trip = outer
     return returns
+
+
+def _static_loop(builder: Builder, node: Any, limits: list[Value], numbers: range) -> StaticLoop | None:
+    """The loop that may become one again, if its trips are alike; None where it is known not to."""
+    span = builder.source.span(node.iter)
+    place = (builder.file, span.line, span.column)
+    known = builder.root.static_loops
+    name = node.target.value
+    before = builder.scope.get(name)
+    hides = isinstance(before, Const) and is_of_trip(before.symbol)  # the variable of a loop around
+    fits = all(map(is_c_int, (numbers.start, numbers.stop, numbers.step)))
+    if len(numbers) < 2 or hides or not fits or place in builder.root.written_out_loops:
+        return None
+    values = (numbers.start, numbers.stop, numbers.step)
+    start, stop, step = (
+        getattr(limit, "symbol", None) or str(value) for limit, value in zip(limits, values, strict=True)
+    )
+    return StaticLoop(name, known.setdefault(place, len(known)), place, start, stop, step, numbers)
+
+
+def _last_of_trips(value: Value | Undefined) -> Value | Undefined:
+    """What a static loop's variable holds behind it: a number, where it is still that."""
+    return Const(value.value) if isinstance(value, Const) and is_of_trip(value.symbol) else value
 
 
 def _run_time_loop(

@@ -13,7 +13,7 @@ from ..language.dtypes import PointerType
 from ..language.hints import no_order, no_power
 from .accumulate import accumulated
 from .builder import Builder
-from .named_numbers import is_c_int, named, operand
+from .named_numbers import is_c_int, named, opposite
 from .overflow import checked
 from .shapes import broadcast_to, common_shape, describe, elementwise, to_expr
 from .values import Const, Tuple, Value, is_static
@@ -26,7 +26,7 @@ BINARY: dict[str, tuple[str, Any, str]] = {
     "Multiply": ("mul", operator.mul, "*"),
     "Divide": ("div", operator.truediv, ""),
     "FloorDivide": ("floordiv", operator.floordiv, "/"),
-    "Modulo": ("mod", operator.mod, ""),
+    "Modulo": ("mod", operator.mod, "%"),
     "BitAnd": ("and", operator.and_, ""),
     "BitOr": ("or", operator.or_, ""),
     "BitXor": ("xor", operator.xor, ""),
@@ -195,7 +195,7 @@ def unary(builder: Builder, word: str, value: Value, span: Span) -> Value:
 def _negated(value: Value, found: Const) -> Const:
     """The opposite of a compile-time value, by its name where C has it as an int."""
     has_name = isinstance(value, Const) and value.symbol and is_c_int(value.value) and is_c_int(found.value)
-    return Const(found.value, f"-{operand(value)}") if has_name else found  # type: ignore[arg-type]
+    return Const(found.value, opposite(value)) if has_name else found  # type: ignore[arg-type]
 
 
 def boolean(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Value:

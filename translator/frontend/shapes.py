@@ -6,6 +6,7 @@ import operator
 
 from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Expr, Literal
+from ..ir.static_loops import OfTrips
 from ..ir.types import ValueType
 from ..language.dtypes import DType, Element, float32
 from ..language.hints import check_size, instead_of, shown
@@ -16,6 +17,8 @@ from .values import Const, Tuple, Value
 
 EXACT = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 LEAST_NORMAL = 2.0**-126  # of fp32
+ROUNDED = {"fp16": "__float2half", "bf16": "__float2bfloat16"}  # what C converts an integer with, by way of float
+EXACT_IN_FLOAT = 1 << 24
 
 
 def to_expr(value: Value, span: Span, dtype: Element | None = None) -> Expr:
@@ -135,8 +138,12 @@ def cast_to(expr: Expr, element: Element, span: Span, rounding: str | None = Non
 
 def _as_float(symbol: str | None, value: object, element: DType) -> str | None:
     """How an integer that has a name is spelled as a floating-point number."""
-    named = symbol and type(value) is int and element.name in ("fp32", "fp64")
-    return f"static_cast<{element.cuda}>({symbol})" if named else None
+    if not symbol or type(value) is not int:
+        return None
+    if element.name in ROUNDED:
+        is_exact = isinstance(symbol, OfTrips) and max(map(abs, symbol.reach)) <= EXACT_IN_FLOAT
+        return f"{ROUNDED[element.name]}({symbol})" if is_exact else None
+    return f"static_cast<{element.cuda}>({symbol})" if element.name in ("fp32", "fp64") else None
 
 
 def _cast_literal(expr: Literal, element: DType, span: Span) -> Expr:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from ..diagnostics import Span
 from ..frozen import frozen
 from ..ir.nodes import Expr
-from ..language.constexpr import plain
+from ..language.constexpr import constexpr, plain
 
 
 @frozen
 class Const:
     """A compile-time value; `symbol` is a C expression of constexpr names that has it, or None.
 
-    `base` is 16 for an integer that the kernel writes so.
+    `base` is 16 for an integer that the kernel writes so. `is_plain` marks what Triton has without a `constexpr` around it,
+    such as an attribute of an object: its `.value` and `.type` are its own.
     """
 
     value: Any
     symbol: str | None = None
     base: int = field(default=10, compare=False)
+    is_plain: bool = field(default=False, compare=False)
 
     @property
     def is_number(self) -> bool:
@@ -38,8 +40,15 @@ class Tuple:
 
 def known_value(value: Any, symbol: str | None = None) -> Const | Tuple:
     """A value of Python's as a kernel sees it: sequences, also within others, by items, a scalar of NumPy as its number."""
-    value = plain(value)
-    return Tuple(tuple(map(known_value, value))) if type(value) in (tuple, list) else Const(value, symbol)
+    is_plain, value = not isinstance(value, constexpr), plain(value)
+    if type(value) in (tuple, list):
+        return Tuple(tuple(map(known_value, value)))
+    return Const(value, symbol, is_plain=is_plain)
+
+
+def with_wrapper(value: Value, wrapped: bool) -> Value:
+    """What a name stands for that is declared `tl.constexpr` (`wrapped`), or that a plain assignment binds."""
+    return replace(value, is_plain=not wrapped) if isinstance(value, Const) and value.is_plain == wrapped else value
 
 
 @frozen

@@ -22,6 +22,7 @@ from typing import Any
 from ..diagnostics import Span
 from ..frozen import frozen
 from ..outside import Reading
+from .static_loops import LoopPlace, OfTrips, Trip
 from .types import ValueType
 
 
@@ -108,6 +109,11 @@ class Literal(Expr):
     value: int | float | bool
     symbol: str | None = field(default=None, kw_only=True)
     base: int = field(default=10, kw_only=True, compare=False)
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The least and the greatest integer that it is in the trips of static loops around."""
+        return self.symbol.reach if isinstance(self.symbol, OfTrips) else (int(self.value), int(self.value))
 
 
 @frozen
@@ -230,7 +236,9 @@ class Return(Statement):
 
 @frozen
 class Note(Statement):
-    """A source statement that became no code; `origin.note` says where it went."""
+    """A source statement that became no code; `origin.note` says where it went. With a `trip`, one of a static loop begins."""
+
+    trip: Trip | None = None
 
 
 @frozen
@@ -307,6 +315,7 @@ class Kernel:
       functions: device functions in order of first use.
       globals: the outer values that the kernel read, by reader and name: they are part of what was translated.
       readings: everything that names of the text stood for; None when that cannot be told.
+      static_loops: where its loops of `tl.static_range` stand, by their serial numbers.
     """
 
     name: str
@@ -320,3 +329,4 @@ class Kernel:
     numbers: Mapping[str, float] = field(default_factory=dict)
     globals: tuple[tuple[Any, str, Any], ...] = ()
     readings: tuple[Reading, ...] | None = None
+    static_loops: tuple[LoopPlace, ...] = ()

@@ -26,6 +26,7 @@ from .nodes import (
     Use,
     While,
 )
+from .static_loops import is_of_trip
 
 
 def print_kernel(kernel: Kernel) -> str:
@@ -83,7 +84,8 @@ def print_expr(expr: Expr) -> str:
     """An expression in prefix form."""
     match expr:
         case Literal():
-            return f"{expr.symbol or expr.value}" + (f":{expr.type}" if expr.type.is_tile else "")
+            number = expr.value if is_of_trip(expr.symbol) else expr.symbol or expr.value
+            return f"{number}" + (f":{expr.type}" if expr.type.is_tile else "")
         case Use():
             return expr.variable.name
         case Call():

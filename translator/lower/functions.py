@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..analysis.facts import body_facts
 from ..ir.c_names import MATH_NAMES
 from ..ir.nodes import DeviceFunction, Statement, Variable
+from .static_loops import rolled
 from .text.names import Names
 from .text.scopes import find_scopes
 from .text.unit import Function, Node
@@ -35,4 +36,6 @@ def lower_scalar_body(
 
     facts = body_facts(body, results=results)
     inner = context.nested(facts, find_scopes(body, {}), names)
-    return lower_block(inner, body)
+    found = rolled(lower_block(inner, body), names)
+    context.needs.unequal |= found.unequal
+    return found.body

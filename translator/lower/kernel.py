@@ -33,6 +33,7 @@ from .shared.plan import loops_of_tiles, names_of_arrays, plan_shared, shared_al
 from .staging.made_maps import count_map_slots
 from .staging.warp_roles import lower_body
 from .state import MemoryFacts
+from .static_loops import rolled
 from .text.axis_names import UNNAMED_TILE, AxisNames
 from .text.header import header_fields, needed_architecture, title
 from .text.literals import literal_text
@@ -76,7 +77,9 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         schedule = replace(schedule, rings=rings)
     context = _context(kernel, facts, schedule, in_turns)
     names, settled = context.names, facts.index | facts.definitions.keys()
-    body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= settled)
+    with_loops = rolled(lower_body(context, kernel), names, context.shared.arrays.values())
+    context.shared.keep(with_loops.shared)
+    body = settle_index_tiles(with_loops.body, lambda name: names.bearers(name) <= settled)
     body, infinities = _name_infinities(context, _name_launch_words(context, body))
     functions = _functions(context, kernel)
     for helper in context.speller.used.helpers:
@@ -110,6 +113,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         bounds=bounds,
         body=with_parts_named((*prologue, *infinities, Blank(), *body)),
         needs=needed_architecture(context),
+        unequal=frozenset(context.needs.unequal | with_loops.unequal),
     )
     return unit
 

@@ -19,13 +19,16 @@ from ..ir.nodes import (
     Statement,
     While,
 )
-from ..ir.walk import assigned_variables, bodies
+from ..ir.static_loops import Trip
+from ..ir.structured import assigns
+from ..ir.walk import assigned_variables, bodies, statements
 from ..schedule.accesses.unrolled import is_written_out, unroll_factor
 from ..schedule.staging.ring_plan import Ring
 from ..schedule.tiles.layout import Layout
 from .accesses.atomics import FUNCTIONS, lower_atomic
 from .accesses.memory import lower_load, lower_store
 from .accesses.recompute import forget_tiles
+from .accesses.vectors import access_of
 from .assignments import lower_assign
 from .context import Context, ctype
 from .debug import lower_assert, lower_print
@@ -50,7 +53,7 @@ from .state import Accesses
 from .text.operators import Text
 from .text.spell import inverse
 from .text.tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
-from .text.unit import Blank, Branch, Comment, Line, Loop, Node
+from .text.unit import Blank, Branch, Comment, Line, Loop, Mark, Node
 
 
 def _lower_barrier(context: Context, statement: Statement) -> tuple[Node, ...]:
@@ -99,7 +102,13 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
     nodes: list[Node] = []
     shown: list[list[Statement]] = []  # what the other role has shown, since `caption`
     caption = 0
+    loads, has_trips = 0, any(isinstance(statement, Note) and statement.trip for statement in block)
     for group in by_source(block):
+        loads += sum(_loads(context, statement) for statement in statements(tuple(group))) if has_trips else 0
+        if (trip := _trip_of(group)) is not None:
+            nodes += tag(group[0].origin, "", bool(nodes)) if trip.number == 0 else ()
+            nodes.append(Mark(trip, loads))
+            continue
         tagged = not (is_repeated(context, group) or is_elsewhere(context, group))
         quoting, context.quoting = context.quoting, context.quoting and tagged
         waits, code = _lower_group(context, group)
@@ -116,6 +125,18 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
             shown.append(group)
         nodes += [*source_of(group, quoting and tagged), *code]
     return tuple(nodes)
+
+
+def _loads(context: Context, statement: Statement) -> int:
+    """How often a thread asks memory in a statement."""
+    if not isinstance(statement, Assign) or not assigns(statement, "load"):
+        return 0
+    layout = context.schedule.layouts.get(statement.target)
+    return layout.num_registers // access_of(context, statement).width if layout is not None else 1
+
+
+def _trip_of(group: list[Statement]) -> Trip | None:
+    return group[0].trip if isinstance(group[0], Note) else None
 
 
 def split_at_loop(code: list[Node]) -> tuple[list[Node], list[Node]]:
@@ -150,7 +171,8 @@ def by_source(block: tuple[Statement, ...]) -> list[list[Statement]]:
     """The statements of a block, those of one source statement together."""
     groups: list[list[Statement]] = []
     for statement in block:
-        if groups and same_source(groups[-1][0].origin, statement.origin):
+        apart = _trip_of([statement]) is not None or (groups and _trip_of(groups[-1]) is not None)
+        if groups and not apart and same_source(groups[-1][0].origin, statement.origin):
             groups[-1].append(statement)
         else:
             groups.append([statement])

@@ -50,6 +50,10 @@ class SharedMemory:
             shared = replace(shared, turn=turn, area=area)
         return self.arrays.setdefault((owner, purpose), shared)
 
+    def keep(self, arrays: Mapping[str, Shared]) -> None:
+        """Replaces the arrays by others of the same names; those of other names go."""
+        self.arrays = {key: arrays[one.name] for key, one in self.arrays.items() if one.name in arrays}
+
     def scratch_name(
         self, statement: int, purpose: str, *choices: str, lasting: bool = False, area: str = STATEMENTS
     ) -> str:

@@ -112,6 +112,13 @@ class Names:
             letter = f"{letter}{letter}" if len(letter) == 1 else f"the_{letter}"
         return letter
 
+    def counter(self, word: str) -> str:
+        """The identifier of a static loop's variable, which is no variable of the kernel: the user's name."""
+        word = ascii_word(word) if word.strip("_") else UNNAMED
+        if ("counter", word) not in self._of:
+            self._of["counter", word] = self._claim([word], own=word)
+        return self._of["counter", word]
+
     def fresh(self, *choices: str) -> str:
         """An identifier that nothing else has: the first free choice, or the first with a word appended; in ASCII, as all are."""
         return self._claim(list(map(ascii_word, choices)), own="")

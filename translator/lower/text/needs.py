@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from ...ir.nodes import CallFunction
+from ...ir.static_loops import StaticLoop
 from ...language.dtypes import DTYPES
 from .names import spare_names
 from .unit import Helper
@@ -28,6 +29,7 @@ class Needs:
     structs: dict[tuple[object, ...], str] = field(default_factory=dict)  # names, by what each is made for
     packets: set[int] = field(default_factory=set)  # sizes of vector accesses, in bytes
     functions: dict[int, str] = field(default_factory=dict)  # names of device functions, by `id`
+    unequal: set[StaticLoop] = field(default_factory=set)  # that cannot be written as loops, since their trips differ
 
     def helper(self, template: str, name: str, values: dict[str, object]) -> str:
         """Asks for a helper and returns its name; a name stands for one text."""

@@ -15,6 +15,7 @@ from ...analysis.ranges import fits, never_overflows
 from ...diagnostics import CompilationError
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
+from ...ir.static_loops import is_of_trip
 from ...ir.walk import MOVES, children, expressions, statements, used_variables
 from ...language.dtypes import DType, Element, PointerType
 from ...ops.casts import TOWARD_ZERO, cuda_cast
@@ -203,10 +204,13 @@ class Speller:
         if literal.symbol is not None and _is_integer(element):
             binding = loosest(literal.symbol) if re.fullmatch(r"[\w +*/%()-]+", literal.symbol) else 12
             binding = min(binding, UNARY) if literal.symbol.startswith("-") else binding
-            inner = Text(literal.symbol, binding, {12: "+", 13: "*"}.get(binding, ""), int(literal.value))
+            number = None if is_of_trip(literal.symbol) else int(literal.value)
+            inner = Text(literal.symbol, binding, {12: "+", 13: "*"}.get(binding, ""), number)
             if element.short == "i32":
                 return inner
-            return Text(f"static_cast<{element.cuda}>({literal.symbol})", number=int(literal.value))
+            return Text(f"static_cast<{element.cuda}>({literal.symbol})", number=number)
+        if literal.symbol is not None and literal.symbol.startswith("__float2"):
+            return Text(literal.symbol)
         word = re.fullmatch(r"\w+|static_cast<\w+>\(.*\)", literal.symbol or "")
         text = literal_text(literal.value, element, literal.base)
         is_number = not text.startswith("__")  # of infinity and NaN, CUDA's words make no constant of the file

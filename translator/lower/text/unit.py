@@ -12,6 +12,7 @@ from typing import Any
 
 from ...frozen import frozen
 from ...ir.nodes import Origin
+from ...ir.static_loops import StaticLoop, Trip
 
 PythonLine = tuple[str, int]  # the name of its file, "" where that is the kernel's, and its number
 
@@ -94,6 +95,17 @@ class Branch:
 
 
 @frozen
+class Mark:
+    """Where a trip of a static loop begins, or its last one ends; gone when the loops are written.
+
+    `loads` are those of a thread so far: how often it asks memory.
+    """
+
+    trip: Trip
+    loads: int = 0
+
+
+@frozen
 class IndexTile:
     """The array of an index tile before its uses are known: all of it, its first element, the starts of vectors, nothing.
 
@@ -108,7 +120,7 @@ class IndexTile:
     nothing: tuple[Node, ...] = ()
 
 
-Node = Spelled | Line | Place | Comment | Blank | Loop | Branch | IndexTile
+Node = Spelled | Line | Place | Comment | Blank | Loop | Branch | IndexTile | Mark
 
 
 def blocks_of(node: Node) -> tuple[tuple[Node, ...], ...]:
@@ -262,6 +274,7 @@ class Unit:
       name, parameters, bounds: of the kernel; the last is the qualifier that bounds its threads or their registers.
       body: its statements.
       needs: the first architecture that has its instructions; of "sm_90a" it is the only one.
+      unequal: static loops that could not be written as loops, since their trips differ.
     """
 
     title: str
@@ -281,3 +294,4 @@ class Unit:
     bounds: str
     body: tuple[Node, ...]
     needs: str = "sm_80"
+    unequal: frozenset[StaticLoop] = frozenset()

@@ -116,7 +116,7 @@ class _Settling:
     def limits(self, expr: Expr) -> tuple[int, int] | None:
         """The least and the largest element of integers that compile-time values determine."""
         if isinstance(expr, Literal) and isinstance(expr.value, int):
-            return int(expr.value), int(expr.value)
+            return expr.reach
         if isinstance(expr, Use):
             if expr.variable not in self.limits_of:
                 value = self.definitions.get(expr.variable)

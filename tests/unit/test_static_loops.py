@@ -1,0 +1,230 @@
+"""Loops of `tl.static_range`: one loop in the text where all trips are the same, trip after trip where they are not."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+
+
+@triton.jit
+def neighbours(x_ptr, out_ptr, H, W, BLOCK: tl.constexpr):
+    """Weights of places, masks and addresses: all depend on both numbers."""
+    r, c = tl.program_id(0), tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for dr in tl.static_range(-1, 2):
+        for dc in tl.static_range(-2, 3):
+            inside = (r + dr >= 0) & (r + dr < H) & (c + dc >= 0) & (c + dc < W)
+            x = tl.load(x_ptr + (r + dr) * W + c + dc, mask=inside, other=0.0)
+            total += x * (dr * dr + 3 * dc)
+    tl.store(out_ptr + r * W + c, total, mask=c < W)
+
+
+def test_numbers_in_addresses_masks_and_values(run_everywhere: Any) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, (5, 30)).astype(np.float32)
+    found = run_everywhere(neighbours, (5,), x, np.zeros_like(x), 5, 30, BLOCK=32)[1]
+    padded = np.pad(x, ((1, 1), (2, 2)))
+    parts = (padded[1 + r : 6 + r, 2 + c : 32 + c] * (r * r + 3 * c) for r in range(-1, 2) for c in range(-2, 3))
+    np.testing.assert_array_equal(found, sum(parts))
+    text = neighbours.translate("*fp32:16, *fp32:16, i32, i32, 32").source
+    assert "#pragma unroll\n    for (int dr = -1; dr < 2; ++dr) {" in text
+    assert "#pragma unroll\n        for (int dc = -2; dc < 3; ++dc) {" in text
+    assert text.count("tl.load") == 1 and "written out" not in text and "static_cast<float>(dr * dr + 3 * dc)" in text
+
+
+@triton.jit
+def carried(x_ptr, out_ptr, N: tl.constexpr, WAYS: tl.constexpr):
+    """What a trip leaves is read by the next one, and behind the loop; so is the number itself."""
+    i = tl.arange(0, N)
+    a, b = tl.load(x_ptr + i), tl.load(x_ptr + N + i)
+    for k in tl.static_range(WAYS, 0, -2):
+        last = a + b * k
+        a = b
+        b = last - k % 3 + k // 2
+    tl.store(out_ptr + i, b)
+    tl.store(out_ptr + N + i, last + k)
+
+
+@pytest.mark.parametrize("ways", (1, 2, 3, 7, 8))
+@pytest.mark.parametrize("dtype", (np.int32, np.float32, np.int64))
+def test_values_that_outlive_their_trip(run_everywhere: Any, ways: int, dtype: Any) -> None:
+    x = np.arange(-16, 16).astype(dtype)
+    found = run_everywhere(carried, (1,), x, np.zeros_like(x), N=16, WAYS=ways)[1]
+    a, b = x[:16], x[16:]
+    for k in range(ways, 0, -2):
+        last = a + b * dtype(k)
+        a, b = b, last - dtype(k % 3) + dtype(k // 2)
+    np.testing.assert_array_equal(found, [*b, *(last + dtype(k))])
+
+
+@triton.jit
+def small(x_ptr, out_ptr, N: tl.constexpr):
+    """Literals take the type of the tile that they meet; bits are shifted by the number."""
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    bits = tl.zeros((N,), tl.int32)
+    for k in tl.static_range(4):
+        bits += ((x >> (2 * k)) & 3).to(tl.int32) * (k + 1)
+        x = x + k
+    tl.store(out_ptr + i, bits + x)
+
+
+@pytest.mark.parametrize("dtype", (np.uint8, np.int16, np.int32, np.int64))
+def test_types_of_literals(run_everywhere: Any, dtype: Any) -> None:
+    x = np.arange(0, 120, 2)[:32].astype(dtype)
+    found = run_everywhere(small, (1,), x, np.zeros(32, np.int32), N=32)[1]
+    bits, moved = np.zeros(32, np.int32), x
+    for k in range(4):
+        bits, moved = bits + ((moved >> dtype(2 * k)) & dtype(3)).astype(np.int32) * (k + 1), moved + dtype(k)
+    np.testing.assert_array_equal(found, bits + moved.astype(np.int32))
+
+
+@triton.jit
+def branching(x_ptr, out_ptr, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    total = tl.zeros((N,), tl.float32)
+    for k in tl.static_range(3):
+        x = tl.load(x_ptr + k * N + i)
+        if k == 1:
+            total -= x
+        else:
+            total += x * 2
+    for k in tl.static_range(3):
+        for k in tl.static_range(2):
+            total += k * n
+        total += k
+    tl.store(out_ptr + i, total)
+
+
+def test_trips_that_differ_are_written_out(run_everywhere: Any) -> None:
+    x = np.arange(96, dtype=np.float32)
+    found = run_everywhere(branching, (1,), x, np.zeros(32, np.float32), 5, N=32)[1]
+    np.testing.assert_array_equal(found, 2 * x[:32] - x[32:64] + 2 * x[64:] + 3 * 5 + 3)
+    text = branching.translate("*fp32:16, *fp32:16, i32, 32").source
+    assert re.findall(r"// L(\d+): for k in[^\n]*written out below", text) != []
+    assert "(k = 0, true" in text.replace("false", "true") and not re.search(r"trip\d*_of", text)
+
+
+@triton.jit
+def power(x, N: tl.constexpr):
+    result = 1
+    for k in tl.static_range(N):
+        result = result * x + k
+    return result
+
+
+@triton.jit
+def functions(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    for trip in range(n):
+        total = tl.zeros((BLOCK,), tl.int32)
+        for k in tl.static_range(2):
+            total += power(tl.load(x_ptr + i) + k, 3)
+        tl.store(out_ptr + trip * BLOCK + i, total)
+
+
+def test_functions_and_loops_around(run_everywhere: Any) -> None:
+    x = np.array([4, 3, 2, 9, 1, 0, 7, 5], np.int32)
+    found = run_everywhere(functions, (1,), x, np.zeros((3, 8), np.int32), 3, BLOCK=8)[1]
+    powers = sum((y * y + 1) * y + 2 for y in (x, x + 1))
+    np.testing.assert_array_equal(found, [powers] * 3)
+
+
+@triton.jit
+def taps(x_ptr, w_ptr, out_ptr, n, TAPS: tl.constexpr, BLOCK: tl.constexpr):
+    """Index tiles and scalars of a trip's own."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for tap in tl.static_range(TAPS):
+        at = i + tap - TAPS // 2
+        w = tl.load(w_ptr + tap * 2)
+        total += tl.load(x_ptr + at, mask=(at >= 0) & (at < n), other=0.0) * w
+    tl.store(out_ptr + i, total, mask=i < n)
+
+
+def test_names_of_a_trip_are_declared_in_the_loop(run_everywhere: Any) -> None:
+    rng = np.random.default_rng(1)
+    x, w = rng.integers(-9, 9, 100).astype(np.float32), rng.integers(-9, 9, 10).astype(np.float32)
+    found = run_everywhere(taps, (2,), x, w, np.zeros_like(x), 100, TAPS=5, BLOCK=64)[2]
+    np.testing.assert_array_equal(found, np.convolve(x, w[::2][::-1], "same"))
+    text = taps.translate("*fp32:16, *fp32:16, *fp32:16, i32, 5, 64").source
+    body = text[text.index("for (int tap = 0; tap < TAPS; ++tap) {") :]
+    assert "const float w = w_ptr[tap * 2];" in body and "_next" not in text and "written out" not in text
+
+
+def test_constants_of_the_bounds_keep_their_names() -> None:
+    text = carried.translate("*fp32:16, *fp32:16, 16, 8").source
+    assert "for (int k = WAYS; k > 0; k += -2) {" in text and "float last;" in text.partition("for (int k")[0]
+
+
+@triton.jit
+def reduced(x_ptr, out_ptr, ROWS: tl.constexpr, N: tl.constexpr, FIRST: tl.constexpr, STEP: tl.constexpr):
+    """Every trip has an array in shared memory for its warps' parts."""
+    c = tl.arange(0, N)
+    for j in tl.static_range(2):
+        for r in tl.static_range(FIRST, FIRST + ROWS * STEP, STEP):
+            x = tl.load(x_ptr + ((r - FIRST) // STEP * 2 + j) * N + c)
+            x -= tl.max(x, axis=0)
+            tl.store(out_ptr + (r - FIRST) // STEP * 2 + j, tl.sum(x, axis=0))
+
+
+@triton.jit
+def descending(x_ptr, out_ptr, LAST: tl.constexpr, N: tl.constexpr):
+    for r in tl.static_range(LAST, 0, -2):
+        tl.store(out_ptr + r, tl.sum(tl.load(x_ptr + r * N + tl.arange(0, N)), axis=0))
+
+
+@pytest.mark.parametrize(("first", "step"), ((0, 1), (-1, 1), (3, 2), (2, -1), (4, -3)))
+def test_shared_arrays_of_trips_are_rows_of_one(run_everywhere: Any, first: int, step: int) -> None:
+    x = np.random.default_rng(2).integers(-9, 9, (6, 256)).astype(np.float32)
+    out = run_everywhere(reduced, (1,), x, np.zeros(6, np.float32), ROWS=3, N=256, FIRST=first, STEP=step)[1]
+    np.testing.assert_array_equal(out, (x - x.max(axis=1, keepdims=True)).sum(axis=1))
+
+
+def test_rows_are_found_by_the_number_of_the_trip() -> None:
+    text = reduced.translate("*fp32:16, *fp32:16, 3, 256, 0, 1").source
+    assert "__shared__ float x_sum_partial[2][3][NUM_WARPS];" in text and "x_sum_partial[j][r - FIRST])" in text
+    assert "out_ptr[(r - FIRST) / STEP * 2 + j] = x_sum;" in text
+    text = descending.translate("*fp32:16, *fp32:16, 6, 256").source
+    assert "__shared__ float x_sum_partial[3][NUM_WARPS];" in text and "x_sum_partial[(LAST - r) / 2])" in text
+
+
+@triton.jit
+def rounded(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    for k in tl.static_range(1, 5):
+        x = x * k + (k - 3)
+    tl.store(out_ptr + i, x)
+
+
+@pytest.mark.parametrize("dtype", (np.float16, np.float32, np.float64))
+def test_numbers_beside_floats(run_everywhere: Any, dtype: Any) -> None:
+    x = (np.arange(64) / 8).astype(dtype)
+    found = run_everywhere(rounded, (1,), x, np.zeros_like(x), N=64)[1]
+    for k in range(1, 5):
+        x = x * dtype(k) + dtype(k - 3)
+    np.testing.assert_allclose(found, x, rtol=1e-3 if dtype is np.float16 else 0)
+    short = {np.float16: "fp16", np.float32: "fp32", np.float64: "fp64"}[dtype]
+    assert "for (int k = 1; k < 5; ++k) {" in rounded.translate(f"*{short}:16, *{short}:16, 64").source
+
+
+@triton.jit
+def many_loads(x_ptr, out_ptr, W, SIDE: tl.constexpr, BLOCK: tl.constexpr):
+    c = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for i in tl.static_range(SIDE):
+        for j in tl.static_range(SIDE):
+            total += tl.load(x_ptr + i * W + c + j)
+    tl.store(out_ptr + c, total)
+
+
+def test_the_outer_loop_stays_where_there_are_many_loads() -> None:
+    """Of 8 elements a thread: 9 trips have 72 loads, 25 have 200."""
+    few = many_loads.translate("*fp32:16, *fp32:16, i32, 3, 1024").source
+    many = many_loads.translate("*fp32:16, *fp32:16, i32, 5, 1024").source
+    assert "#pragma unroll 1" not in few and "    #pragma unroll 1\n    for (int i = 0; i < SIDE; ++i) {" in many
