@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 from ..analysis.facts import Facts
 from ..analysis.meeting import Places
-from ..hardware import LANE_BITS, WARPGROUP_BITS
+from ..hardware import LANE_BITS, WARP_SIZE, WARPGROUP_BITS
 from ..ir.c_names import is_library_name
 from ..ir.nodes import Call, DeviceFunction, For, Kernel, Statement, Variable
 from ..ir.types import ValueType
@@ -348,8 +348,8 @@ class Context:
 
     def block_barrier(self) -> str:
         """The call that all threads of the tiles make; the loading warpgroup has no part in it."""
-        if not self.schedule.rings.has_producer:
-            return "__syncthreads()"
+        if not self.schedule.rings.has_producer:  # of a single warp, the lanes meet, which is faster
+            return "__syncwarp()" if self.schedule.num_threads == WARP_SIZE else "__syncthreads()"
         self.use_helper("named_barrier_sync")
         barrier = self.constant("CONSUMER_BARRIER", 1, "named barrier of those that multiply", topic="threads")
         return f"named_barrier_sync({barrier}, NUM_THREADS)"
