@@ -72,6 +72,25 @@ def _differ(now: Any, before: Any) -> bool:
         return True
 
 
+def _changed(whole: str, before: Any, now: Any, kernel: str) -> GlobalChangedError:
+    """The error for a name that stood for something else when a kernel was compiled."""
+    functions = (KernelFunction, FunctionType)
+    if isinstance(before, functions) and isinstance(now, functions):
+        return GlobalChangedError(
+            f"Function {whole} has changed since we compiled this kernel: it stood at {_place(before)}, and another one of "
+            f"that name stands at {_place(now)}; define {kernel} again behind it, or pass the function as a tl.constexpr"
+        )
+    return GlobalChangedError(
+        f"Global variable {whole} has changed since we compiled this kernel, from {before!r} to {now!r}; pass it as an "
+        f"argument, or define {kernel} again"
+    )
+
+
+def _place(function: Any) -> str:
+    code = getattr(function, "fn", function).__code__
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
 class CompiledKernel:
     """One specialisation: its text, its machine code where it has one, and how to launch it.
 
@@ -266,10 +285,7 @@ class CompiledKernel:
                 reads = isinstance(owner, (KernelFunction, FunctionType))
                 home = getattr(owner, "__name__", type(owner).__name__)
                 whole = name if reads else f"{home}.{name}" if isinstance(name, str) else f"of type {home}"
-                raise GlobalChangedError(
-                    f"Global variable {whole} has changed since we compiled this kernel, from {value!r} to {now!r}; pass "
-                    f"it as an argument, or define {self.name} again"
-                )
+                raise _changed(whole, value, now, self.name)
 
     def finish(self) -> None:
         """Does now what the first launch would do: builds the CPU's library."""

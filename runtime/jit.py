@@ -130,11 +130,27 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
 
         return hashlib.sha256(f"{source_digest(self)}:{self.first_line}".encode()).hexdigest()
 
+    @property
+    def hash(self) -> str:
+        """`cache_key`, by the name that Triton keeps it under."""
+        return self.cache_key
+
+    @property
+    def used_global_vals(self) -> dict[tuple[str, int], tuple[Any, dict[str, Any]]]:
+        """The globals that its compiled text depends on, as in Triton: by name and dictionary, what they were and where."""
+        found: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}
+        for compiled in list(self.compilations.made.values()):
+            for owner, name, value in compiled.artifact.globals:
+                names = getattr(owner, "__globals__", {})
+                if name in names and not isinstance(value, KernelFunction):
+                    found[name, id(names)] = (value, names)
+        return found
+
     def repr(self, specialization: Any) -> str:
         """What tools call the kernel: what the function `repr` of the decorator says, or its module and name."""
         return self._called(specialization) if self._called else f"{self.__module__}.{self.fn.__qualname__}"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function from a kernel that the interpreter runs.
 
         Raises:
@@ -156,14 +172,14 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         return hold(self._fast.function, () if grid is None else grid)
 
     @untraced
-    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Launched:
+    def run(self, /, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Launched:
         """Launches (or with `warmup` only compiles); returns the compiled kernel, None in the interpreter."""
         if warmup:
             return self.launch(*args, grid=grid, warmup=True, **kwargs)
         found: CompiledKernel | None = self._fast.function(grid, *args, **kwargs)
         return found
 
-    def launch(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Launched:
+    def launch(self, /, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Launched:
         """The same, for any arguments and without looking for a launch that is prepared (see `fast_path`)."""
         if launches_nothing():
             return None
@@ -219,7 +235,7 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         made = Specialisation(self, call.arguments, options, "cuda" if mode == "gpu" else "cpu", target.name)
         return made.tell(COMPILE_HOOKS.enter, max(device, 0), warmup)
 
-    def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> Launched:
+    def warmup(self, /, *args: Any, grid: Any = (1,), **kwargs: Any) -> Launched:
         """Compiles without launching; element types, such as torch.float32, may stand for arrays.
 
         Within an `AsyncCompileMode` it only begins to compile, and returns a `FutureKernel`.

@@ -28,11 +28,11 @@ def parameters_below(decorator: str, fn: Any) -> list[str]:
 class KernelInterface:
     """Index it with a grid and call it: `kernel[grid](*args)` is `kernel.run(*args, grid=grid, warmup=False)`."""
 
-    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
+    def run(self, /, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
         """Launches, or with `warmup` only compiles; every subclass has its own."""
         raise NotImplementedError(f"{type(self).__name__} has no method run(*args, grid, warmup, **kwargs)")
 
-    def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> Any:
+    def warmup(self, /, *args: Any, grid: Any = (1,), **kwargs: Any) -> Any:
         """Compiles without launching."""
         return self.run(*args, grid=grid, warmup=True, **kwargs)
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-TOPICS = "TILEWRIGHT_LOG"
+VARIABLE = "TILEWRIGHT_LOG"
+TOPICS = ("compile", "traceback")
 
 
 def is_wanted(topic: str) -> bool:
     """Whether a topic is among those of $TILEWRIGHT_LOG (names with commas between)."""
-    wanted = os.environ.get(TOPICS, "")
-    return bool(wanted) and topic in wanted.replace(" ", "").split(",")
+    wanted = os.environ.get(VARIABLE, "")
+    return bool(wanted) and topic in _topics(wanted)
+
+
+@functools.cache
+def _topics(wanted: str) -> list[str]:
+    """The topics of a text, with a warning, once, of those that there are not."""
+    topics = wanted.replace(" ", "").split(",")
+    unknown = [topic for topic in topics if topic not in ("", *TOPICS)]
+    if unknown:
+        text = f"{VARIABLE} has the topic {unknown[0]!r}, which there is not; its topics are {', '.join(TOPICS)}"
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
+    return topics
 
 
 def log(topic: str, message: Callable[[], str]) -> None:

@@ -19,6 +19,7 @@ from tilewright.hardware import MOST_OF_THREAD, MOST_THREADS_OF_BLOCK, WARP_SIZE
 from tilewright.language.constexpr import plain, unwrap
 from tilewright.runtime.environment import is_on
 
+F32_DEFAULT = "TRITON_F32_DEFAULT"
 OPTION_NAMES = frozenset(field.name for field in fields(Options))
 SWITCHES = tuple(field.name for field in fields(Options) if type(field.default) is bool)
 # Options of Triton's that change nothing here: device libraries are CUDA's own and flush nothing to zero, and a warp has 32
@@ -41,13 +42,27 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
         values.setdefault("debug", True)
     if is_on("TRITON_DEBUG"):
         values["debug"] = True  # as in Triton, also where a launch says debug=False
-    if os.environ.get("TRITON_F32_DEFAULT"):
-        values.setdefault("default_dot_input_precision", os.environ["TRITON_F32_DEFAULT"])
+    if os.environ.get(F32_DEFAULT):
+        values.setdefault("default_dot_input_precision", _default_precision())
     if not is_on("TRITON_DEFAULT_FP_FUSION", default=True):
         values.setdefault("enable_fp_fusion", False)
     options = Options(**values)
     check_options(options)
     return options
+
+
+def _default_precision() -> str:
+    """What $TRITON_F32_DEFAULT says.
+
+    Raises:
+      OptionError: when it is none of the precisions that dots have.
+    """
+    from tilewright.ops.dots import PRECISIONS
+
+    wanted = os.environ[F32_DEFAULT]
+    if wanted not in PRECISIONS:
+        raise OptionError(f"{F32_DEFAULT} is {wanted!r}; it must be one of {', '.join(PRECISIONS)}")
+    return wanted
 
 
 def check_unset(given: dict[str, Any]) -> None:

@@ -7,15 +7,17 @@ between the user's line and the message. `TILEWRIGHT_LOG=traceback` keeps them.
 from __future__ import annotations
 
 from types import TracebackType
+from typing import TypeVar
 
-from tilewright.diagnostics import TilewrightError
 from tilewright.runtime.log import is_wanted
 
+Error = TypeVar("Error", bound=BaseException)
+
 # Modules of others that our own calls go through; torch's wraps launches that torch.compile is not to look into.
-PASSING = ("contextlib", "concurrent", "functools", "threading", "torch._dynamo")
+PASSING = ("contextlib", "concurrent", "functools", "importlib", "runpy", "threading", "torch._dynamo")
 
 
-def shortened(error: TilewrightError) -> TilewrightError:
+def shortened(error: Error) -> Error:
     """The error, to be raised again; of its traceback, and of those of its causes, what is the user's own."""
     if is_wanted("traceback"):
         return error
@@ -31,8 +33,9 @@ def shortened(error: TilewrightError) -> TilewrightError:
 def _of_others(traceback: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
     while traceback is not None:
-        module = str(traceback.tb_frame.f_globals.get("__name__", ""))
-        if not any(f"{module}.".startswith(f"{package}.") for package in ("tilewright", *PASSING)):
+        names = traceback.tb_frame.f_globals
+        modules = [f"{names.get(name)}." for name in ("__name__", "__package__")]  # the second under `python -m`
+        if not any(module.startswith(f"{package}.") for package in ("tilewright", *PASSING) for module in modules):
             kept.append(traceback)
         traceback = traceback.tb_next
     after: TracebackType | None = None

@@ -10,6 +10,7 @@ import inspect
 import io
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except TilewrightError as error:
         print(f"tilewright: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.errno is None:  # none of the system's
+            raise
+        if error.filename is None:  # what was written went to the standard output
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        place = "the standard output cannot be written" if error.filename is None else error.filename
+        print(f"tilewright: {place}: {error.strerror}", file=sys.stderr)
         return 1
 
 
@@ -80,7 +89,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kernel", metavar="FILE.py:KERNEL", help="a function under @triton.jit in a file")
+    parser.add_argument(
+        "kernel", metavar="FILE.py:KERNEL", help="a function under @triton.jit in a file, in a class: CLASS.KERNEL"
+    )
     parser.add_argument("--signature", required=True, help='one entry per parameter, as "*fp32:16, i32, 1024"')
     parser.add_argument("--num-warps", type=int, default=4, metavar="N", help="warps of a block, a power of 2 (4)")
     parser.add_argument("--num-stages", type=int, default=3, metavar="N", help="stages of loops that load ahead (3)")
@@ -95,7 +106,7 @@ def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def load_kernel(spec: str) -> Any:
-    """The kernel that "FILE.py:NAME" names.
+    """The kernel that "FILE.py:NAME" names, or "FILE.py:CLASS.NAME".
 
     Raises:
       TilewrightError: when there is no such file or kernel.
@@ -109,15 +120,41 @@ def load_kernel(spec: str) -> Any:
         module = _imported(Path(path).resolve())
     except TilewrightError:
         raise
-    except (Exception, SystemExit) as error:
-        raise TilewrightError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    except SystemExit as error:
+        raise TilewrightError(f"{path} cannot be imported: it ended with {error.code}") from error
+    except Exception as error:
+        cause = f"{type(error).__name__}: {error}"
+        raise TilewrightError(f"{path} cannot be imported: {cause}\n{_traceback(error)}") from error
     from .kernel_function import KernelFunction
 
-    kernel = innermost(getattr(module, name, None))
+    found = module
+    for part in name.split("."):  # of a class: "Class.kernel"
+        found = getattr(found, part, None)
+    kernel = innermost(found)
     if not isinstance(kernel, KernelFunction):
-        found = [key for key, value in vars(module).items() if isinstance(innermost(value), KernelFunction)]
-        raise TilewrightError(f"{path} has no kernel {name!r}; it has {', '.join(found) or 'none'}")
+        raise TilewrightError(f"{path} has no kernel {name!r}; it has {', '.join(_kernels(module, '')) or 'none'}")
     return kernel
+
+
+def _kernels(owner: Any, prefix: str) -> list[str]:
+    """The names of a module's or class's kernels; of classes that are defined in it, as "Class.kernel"."""
+    from .kernel_function import KernelFunction
+
+    names = []
+    home = getattr(owner, "__module__", None) or owner.__name__
+    for name, value in vars(owner).items():
+        if isinstance(innermost(value.__func__ if isinstance(value, staticmethod) else value), KernelFunction):
+            names.append(prefix + name)
+        elif isinstance(value, type) and (value.__module__, value.__qualname__) == (home, prefix + name):
+            names += _kernels(value, f"{prefix}{name}.")
+    return names
+
+
+def _traceback(error: BaseException) -> str:
+    """Python's report of an error in a file of the user's, without lines of ours."""
+    from tilewright.runtime.tracebacks import shortened
+
+    return "".join(traceback.format_exception(shortened(error))).rstrip()
 
 
 def _imported(path: Path) -> Any:
@@ -305,6 +342,10 @@ def _run_program(path: str, arguments: list[str]) -> None:
     except SystemExit as error:
         if error.code not in (None, 0):
             raise TilewrightError(f"{path} ended with {error.code}") from error
+    except TilewrightError:
+        raise
+    except Exception as error:
+        raise TilewrightError(f"{path} failed: {type(error).__name__}: {error}\n{_traceback(error)}") from error
     finally:
         sys.argv = own
         sys.path.pop(0)

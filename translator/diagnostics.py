@@ -334,3 +334,9 @@ class TunedFileError(AutotunerError):
     """A file of tuned configs that cannot be read."""
 
     code = "TW606"
+
+
+class TuningArgumentError(AutotunerError, TypeError):
+    """An argument of `autotune` or `heuristics` of another kind, or a function in it that takes or returns something else."""
+
+    code = "TW607"

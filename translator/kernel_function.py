@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import textwrap
@@ -108,7 +109,7 @@ class KernelFunction:
         self.__doc__ = fn.__doc__
         self.__module__ = fn.__module__
         self.path = fn.__code__.co_filename
-        self.file = os.path.basename(self.path)
+        self.file = os.path.basename(self.path).encode(errors="backslashreplace").decode()  # it stands in texts
         self._raw, self.first_line = (source, 1) if source is not None else self._find_source(fn)
         self.params = [
             KernelParameter(
@@ -151,6 +152,15 @@ class KernelFunction:
         text = textwrap.dedent(self._raw)
         start = text.find("def ") if text.startswith("def ") else text.find("\ndef ") + 1
         return text[start:]
+
+    @property
+    def module(self) -> str:
+        """The name of the module that it stands in."""
+        return self.__module__
+
+    def parse(self) -> ast.Module:
+        """`src` as Python's own tree."""
+        return ast.parse(self.src)
 
     def _unsafe_update_src(self, source: str) -> None:
         """Replaces the source text (Triton's tests make variants of a kernel this way)."""

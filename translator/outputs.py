@@ -13,13 +13,15 @@ def check_outputs(outputs: Sequence[Path], force: bool, remedy: str) -> None:
 
     Raises:
       OutputExistsError: for a file that is there, unless `force`.
-      TilewrightError: for one path twice, and for "-", which elsewhere means the standard output.
+      TilewrightError: for a directory, for one path twice, and for "-", which elsewhere means the standard output.
     """
     if Path("-") in outputs:
         raise TilewrightError("- is no name of a file; only the text of `tilewright translate` goes to standard output")
     if len({output.absolute() for output in outputs}) < len(outputs):
         raise TilewrightError(f"{outputs[0]} cannot be both the text and the header")
     for output in outputs:
+        if output.is_dir():
+            raise TilewrightError(f"{output} is a directory; write the name of a file in it, as {output / 'NAME'}")
         if output.exists() and not force:
             raise OutputExistsError(f"{output} exists; {remedy}")
 

@@ -6,7 +6,6 @@ that means the same. A pass has the name of its file in `schedule/rewrites/`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 
@@ -26,6 +25,7 @@ from .schedule.rewrites.uniform_tiles import with_uniform_tiles
 from .schedule.rewrites.unused_results import without_unused_results
 from .schedule.rewrites.waiting_loads import with_waiting_loads
 from .schedule.rewrites.wraps import without_wraps
+from .switches import is_verifying
 
 Pass = Callable[[Kernel], Kernel]
 
@@ -80,8 +80,9 @@ def check(kernel: Kernel, after: str) -> None:
 
     Raises:
       InvalidKernelError: when it breaks one.
+      TilewrightError: for another value of that variable than 0 and 1.
     """
-    if os.environ.get("TILEWRIGHT_VERIFY") == "1":
+    if is_verifying():
         from .ir.verify import verify
 
         verify(kernel, after)

@@ -12,11 +12,33 @@ import ast
 import re
 
 from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument
-from tilewright.diagnostics import SignatureError
+from tilewright.diagnostics import SignatureError, Span
+from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.dtypes import DTYPES_BY_NAME, PointerType, void
 
-DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\](?:, *(zero|nan))?>(:16)?")
+DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[( *\d+ *(?:, *\d+ *)*)\](?:, *(zero|nan))?>(:16)?")
+CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
+
+
+@frozen
+class _Entry:
+    """One entry; `start` is its column in the whole signature, `where` begins messages about it."""
+
+    text: str
+    start: int
+    signature: str
+    where: str
+
+    def problem(self, cause: str, start: int = 0, end: int | None = None) -> SignatureError:
+        """An error with carets below the entry, or below a part of it."""
+        end = len(self.text) if end is None else end
+        return _problem(f"{self.where}: {cause}", self.signature, self.start + start, self.start + end)
+
+
+def _problem(message: str, signature: str, start: int, end: int) -> SignatureError:
+    one_line = re.sub(r"\s", " ", signature)
+    return SignatureError(f"{message}\n{Span('', 1, start, 1, end, one_line).caret_lines()}")
 
 
 def parse_signature(function: KernelFunction, signature: str) -> tuple[Argument, ...]:
@@ -27,47 +49,64 @@ def parse_signature(function: KernelFunction, signature: str) -> tuple[Argument,
     """
     if not isinstance(signature, str):
         raise SignatureError(f'a signature is a text such as "*fp32:16, i32, 1024", not {signature!r}')
-    entries = _entries(signature)
-    if len(entries) != len(function.params):
+    places = _places(signature)
+    if len(places) != len(function.params):
         names = ", ".join(function.arg_names)
-        counted = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
+        counted = "1 entry" if len(places) == 1 else f"{len(places)} entries"
         raise SignatureError(
             f"the signature has {counted}, but {function.__name__} has {len(function.params)} parameters: {names}"
         )
-    return tuple(
-        _entry(parameter, text, number + 1)
-        for number, (parameter, text) in enumerate(zip(function.params, entries, strict=True))
-    )
+    found = []
+    for parameter, (start, end) in zip(function.params, places, strict=True):
+        where = f"entry {parameter.num + 1} of the signature ({parameter.name})"
+        found.append(_argument(parameter, _Entry(signature[start:end], start, signature, where)))
+    return tuple(found)
 
 
-def _entries(signature: str) -> list[str]:
-    """The entries between the commas that stand outside brackets and quotes."""
-    entries, depth, quote = [""], 0, ""
-    for character in signature if signature.strip() else "":
-        if quote or character in "'\"":
-            quote = "" if character == quote else quote or character
-        depth += (character in "([{<") - (character in ")]}>") if not quote else 0
-        if character == "," and depth == 0 and not quote:
-            entries.append("")
-        else:
-            entries[-1] += character
-    return [entry.strip() for entry in entries] if signature.strip() else []
+def _places(signature: str) -> list[tuple[int, int]]:
+    """Where the entries begin and end: between the commas that stand outside brackets and quotes."""
+    if not signature.strip():
+        return []
+    commas, opened, quote = [-1], [], -1
+    for place, character in enumerate(signature):
+        if quote >= 0:
+            quote = -1 if character == signature[quote] and not _is_escaped(signature, place) else quote
+        elif character in "'\"":
+            quote = place
+        elif character in CLOSING:
+            opened.append(place)
+        elif character in CLOSING.values():
+            if not opened or CLOSING[signature[opened.pop()]] != character:
+                raise _problem(f"{character} closes nothing in the signature", signature, place, place + 1)
+        elif character == "," and not opened:
+            commas.append(place)
+    if quote >= 0:
+        raise _problem("a string in the signature has no end", signature, quote, len(signature))
+    if opened:
+        bracket = signature[opened[-1]]
+        message = f"{bracket} is not closed in the signature; write {CLOSING[bracket]} behind what belongs to it"
+        raise _problem(message, signature, opened[-1], opened[-1] + 1)
+    return [
+        _stripped(signature, start + 1, end) for start, end in zip(commas, [*commas[1:], len(signature)], strict=True)
+    ]
 
 
-def _descriptor(name: str, text: str, where: str) -> Argument:
-    match = DESCRIPTOR.fullmatch(text)
-    dtype = DTYPES_BY_NAME.get(match[1]) if match else None
-    if match is None or dtype is None:
-        raise SignatureError(f"{where}: expected a descriptor such as tensordesc<fp16[128, 64]>, got {text!r}")
-    block_shape = tuple(int(side) for side in match[2].split(","))
-    return DescriptorArgument(name, dtype, block_shape, (bool(match[4]),) * len(block_shape), match[3] or "zero")
+def _is_escaped(text: str, place: int) -> bool:
+    """Whether an odd number of backslashes stands in front of a character."""
+    before = text[:place]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 
 
-def _entry(parameter: KernelParameter, text: str, position: int) -> Argument:
-    where = f"entry {position} of the signature ({parameter.name})"
-    if parameter.is_constexpr or _is_number(text):
-        return ConstantArgument(parameter.name, _value(text, where))
-    return parse_entry(parameter.name, text, where)
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    """A part of a text without the white space around it."""
+    part = text[start:end]
+    return start + len(part) - len(part.lstrip()), start + max(len(part.rstrip()), len(part) - len(part.lstrip()))
+
+
+def _argument(parameter: KernelParameter, entry: _Entry) -> Argument:
+    if parameter.is_constexpr or _is_number(entry.text):
+        return ConstantArgument(parameter.name, _value(entry))
+    return _typed(parameter.name, entry)
 
 
 def parse_entry(name: str, text: str, where: str) -> Argument:
@@ -76,8 +115,13 @@ def parse_entry(name: str, text: str, where: str) -> Argument:
     Raises:
       SignatureError: when it describes none.
     """
+    return _typed(name, _Entry(text, 0, text, where))
+
+
+def _typed(name: str, entry: _Entry) -> Argument:
+    text = entry.text
     if text.startswith("tensordesc"):
-        return _descriptor(name, text, where)
+        return _descriptor(name, entry)
     spelled, _, fact = text.partition(":")
     pointer = spelled.startswith("*")
     const = spelled.startswith("*k")
@@ -85,17 +129,33 @@ def parse_entry(name: str, text: str, where: str) -> Argument:
     if dtype is None or dtype is void:
         if text == "None":
             return ConstantArgument(name, None)
-        raise SignatureError(
-            f"{where}: expected a type such as *fp32 or i32, got {text!r}; if {name} is a compile-time value, "
-            f"annotate it as {name}: tl.constexpr"
+        raise entry.problem(
+            f"expected a type such as *fp32 or i32, got {text!r}; if {name} is a compile-time value, annotate it as "
+            f"{name}: tl.constexpr"
         )
     if fact not in ("", "1", "16"):
-        raise SignatureError(f"{where}: after the colon stands 16 or 1, not {fact!r}")
+        raise entry.problem(f"after the colon stands 16 or 1, not {fact!r}", len(spelled) + 1)
     if fact == "1":
         if pointer or not dtype.is_int():
-            raise SignatureError(f"{where}: only an integer can be equal to 1")
+            raise entry.problem("only an integer can be equal to 1", len(spelled) + 1)
         return ConstantArgument(name, 1)
     return RuntimeArgument(name, PointerType(dtype, const) if pointer else dtype, fact == "16")
+
+
+def _descriptor(name: str, entry: _Entry) -> Argument:
+    match = DESCRIPTOR.fullmatch(entry.text)
+    dtype = DTYPES_BY_NAME.get(match[1]) if match else None
+    if match is None or dtype is None:
+        raise entry.problem(f"expected a descriptor such as tensordesc<fp16[128, 64]>, got {entry.text!r}")
+    sides = list(re.finditer(r"\d+", match[2]))
+    for side in sides:
+        if int(side[0]) == 0:
+            first = match.start(2)
+            raise entry.problem(
+                f"a side of a block is 1 or more, not {side[0]}", first + side.start(), first + side.end()
+            )
+    known = (bool(match[4]),) * len(sides)
+    return DescriptorArgument(name, dtype, tuple(int(side[0]) for side in sides), known, match[3] or "zero")
 
 
 def _is_number(text: str) -> bool:
@@ -106,12 +166,12 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _value(text: str, where: str) -> object:
+def _value(entry: _Entry) -> object:
+    text = entry.text
     if text in DTYPES_BY_NAME:
         return DTYPES_BY_NAME[text]
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         quoted = f"; a string is written {text!r}, with its quotes" if text.isidentifier() else ""
-        problem = f"{where}: expected the value of a compile-time parameter, got {text}{quoted}"
-        raise SignatureError(problem) from None
+        raise entry.problem(f"expected the value of a compile-time parameter, got {text}{quoted}") from None

@@ -152,7 +152,8 @@ def _argument(
     arrays: list[tuple[str, Array]],
 ) -> Argument:
     if parameter.is_constexpr or value is None or isinstance(value, (constexpr, KernelFunction)):
-        if hasattr(value, "dtype") and getattr(value, "ndim", 0) > 0:
+        rank = getattr(value, "ndim", 0)  # of a class of arrays, or of NumPy itself, no number
+        if hasattr(value, "dtype") and isinstance(rank, int) and rank > 0:
             raise ArgumentKindError(
                 f"argument {name} is an array, but {name} is annotated tl.constexpr: leave that out"
             )

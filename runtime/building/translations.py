@@ -40,6 +40,7 @@ from tilewright.outside import Reading, UntoldError, as_read, function_mark, mar
 from tilewright.runtime.building import store
 from tilewright.runtime.building.folders import cache_folder
 from tilewright.runtime.environment import ALWAYS_COMPILE, is_on
+from tilewright.switches import is_verifying
 from tilewright.version import VERSION
 
 TEXT = "kernel.cu"
@@ -100,7 +101,7 @@ def _without_collections() -> Iterator[None]:
 
 def _key(function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target) -> str | None:
     """Everything that decides a translation but for what its text reads; None when an argument cannot be told."""
-    if os.environ.get("TILEWRIGHT_VERIFY") == "1":  # who checks translations wants to see them made
+    if is_verifying():  # who checks translations wants to see them made
         return None
     made_by = translator_digest()
     if made_by is None:

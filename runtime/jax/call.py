@@ -13,6 +13,7 @@ from tilewright.diagnostics import OperatorError
 from tilewright.jax import custom_call
 from tilewright.jax.callback import check, on_host
 from tilewright.jax.placeholders import record
+from tilewright.language.hints import shown
 from tilewright.runtime.tracing import RecordedLaunch
 
 
@@ -46,10 +47,11 @@ def call(
       An array for one shape, otherwise a tuple.
 
     Raises:
-      OperatorError: for an `out_shape` without shapes and types, and for an option that is an array of JAX.
+      OperatorError: for a `kernel` that is none, an `out_shape` without shapes and types, an option that is an array of JAX.
       TilewrightError: what the launch itself raises; but as an error of JAX's, when the program runs, where an integer is
         only known then.
     """
+    _check_kernel(kernel)
     several = isinstance(out_shape, (tuple, list))
     shapes = tuple(_shape(one) for one in (out_shape if several else (out_shape,)))
     for name, value in options.items():
@@ -87,6 +89,19 @@ def _recorded(
     if not custom_call.takes_maps(launches, addresses[len(addresses) - len(shapes) :]):
         launches, addresses = run({**options, "guards": False})
     return lambda *arrays: tuple(custom_call.calls(launches, addresses, arrays, shapes, zeroed))
+
+
+def _check_kernel(kernel: Any) -> None:
+    """Rejects what cannot be launched.
+
+    Raises:
+      OperatorError: says where it stands, and what to write.
+    """
+    if hasattr(type(kernel), "__getitem__"):
+        return
+    code = getattr(kernel, "__code__", None)
+    place = f", defined at {code.co_filename}:{code.co_firstlineno}," if code is not None else ""
+    raise OperatorError(f"kernel is {shown(kernel)}{place} which is no kernel; write @triton.jit above its def")
 
 
 def _is_known_number(value: Any) -> bool:

@@ -8,6 +8,7 @@ with an interface for CUDA, numbers, None, and compile-time values that are numb
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 import struct
@@ -180,7 +181,26 @@ class FastPath:
         for parameter, kind in zip(self.kernel.params, types, strict=True):
             if not writer.add(parameter, kind):
                 return None
-        return writer.quickened(untraced(writer.function()))
+        written = untraced(writer.function())
+        return writer.quickened(self._worded(written) if writer.in_c else written)
+
+    def _worded(self, written: Callable[..., Any]) -> Callable[..., Any]:
+        """The written function, but that arguments which Python cannot bind, such as one that is passed twice, go the long way.
+
+        Too slow for every launch: it stands behind the part in C only.
+        """
+
+        @functools.wraps(written)
+        def call(grid: Any, /, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return written(grid, *args, **kwargs)
+            except TypeError as error:
+                inside = error.__traceback__ and error.__traceback__.tb_next
+                if inside is not None:  # it was raised by what the function does
+                    raise
+            return self._launch(grid, args, kwargs)
+
+        return call
 
     def missed(self, key: Any, entry: Prepared | None, grid: Any, options: Any, arguments: Any, writer: Writer) -> Any:
         """The long way for a call that the written function did not find, which it will find the next time."""

@@ -90,7 +90,7 @@ class Writer:
         self._plain, variables = _environment()
         self._variables = [] if path.is_bound else variables  # which have decided already where a kernel is bound
         all_positional = path.positional == len(self._kernel.params)  # C takes any parameter by position
-        self._in_c = quick_launch is not None and isinstance(self._plain, dict) and all_positional
+        self.in_c = quick_launch is not None and isinstance(self._plain, dict) and all_positional
         self._ready: dict[Any, Any] = {}  # launches by the first key
 
     def add(self, parameter: KernelParameter, kind: type) -> bool:
@@ -122,7 +122,7 @@ class Writer:
 
     def _tensor(self, parameter: KernelParameter, kind: type, general: bool) -> None:
         """A tensor of torch: its element type and device are in the keys, in C as one number."""
-        if not self._in_c:
+        if not self.in_c:
             facts = f"{parameter.name}.dtype", f"{parameter.name}.get_device()"
             self._array(parameter.num, f"{PREFIX}p{parameter.num} = {parameter.name}.data_ptr()", facts, general)
             return
@@ -206,7 +206,7 @@ class Writer:
 
     def quickened(self, written: Callable[..., Any]) -> Callable[..., Any]:
         """The written function behind one in C that launches what is ready; itself where that was not built."""
-        if not self._in_c:
+        if not self.in_c:
             return in_c(written)
         parameters, names = self._kernel.params, self._kernel.arg_names
         types, defaults = ([self._scope[f"{PREFIX}{what}{p.num}"] for p in parameters] for what in ("type", "default"))

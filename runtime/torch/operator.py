@@ -45,7 +45,8 @@ def op(
       schema: torch's text for the types, instead of annotations.
 
     Raises:
-      OperatorError: for a function that torch cannot take: without annotations, or which has no name of its own.
+      OperatorError: for a function that torch cannot take: without annotations, or which has no name of its own;
+        and for what is no name of one.
     """
     if function is None:
         return functools.partial(
@@ -54,7 +55,9 @@ def op(
         )  # fmt: skip
     if setup_context is not None and backward is None:
         raise OperatorError(f"{function.__name__}: setup_context keeps what backward needs; pass backward as well")
-    own = name or _own_name(function)
+    if not callable(function):
+        raise OperatorError(f"op makes an operator of a function, not of {function!r}; its name is passed as name=...")
+    own = _own_name(function) if name is None else _checked_name(name, function)
     try:
         made = torch.library.custom_op(own, _annotated(function, schema), mutates_args=mutates_args, schema=schema)
     except (ValueError, TypeError, NameError, RuntimeError) as error:
@@ -65,6 +68,24 @@ def op(
     return functools.update_wrapper(made, function)
 
 
+def _checked_name(name: str, function: Function) -> str:
+    """The name that the user gives an operator.
+
+    Raises:
+      OperatorError: when it is none, such as one without a library.
+    """
+    if not isinstance(name, str) or re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", name, re.ASCII) is None:
+        raise OperatorError(
+            f"{name!r} is no name of an operator; it needs a library in front, as in {_example(function)}"
+        )
+    return name
+
+
+def _example(function: Function) -> str:
+    own = getattr(function, "__name__", "")
+    return f'op(name="mylib::{re.sub(r"[^0-9A-Za-z_]", "", own)}")'
+
+
 def _own_name(function: Function) -> str:
     """A function's name as torch wants it.
 
@@ -73,8 +94,7 @@ def _own_name(function: Function) -> str:
     """
     if not function.__qualname__.isidentifier():
         raise OperatorError(
-            f"{function.__qualname__} is no function of a module; name the operator, as in "
-            f'op(name="mylib::{re.sub(r"[^0-9A-Za-z_]", "", function.__name__)}")'
+            f"{function.__qualname__} is no function of a module; name the operator, as in {_example(function)}"
         )
     return f"{function.__module__.replace('.', '_')}::{function.__name__}"
 

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright.diagnostics import AutotunerError, NoConfigLeftError, TuningNameError
+from tilewright.diagnostics import AutotunerError, TuningNameError
 from tilewright.runtime.devices import devices_differ
 from tilewright.runtime.environment import is_on
 from tilewright.runtime.forks import ForkLock
@@ -20,6 +20,7 @@ from tilewright.runtime.hooks import TUNING_HOOKS
 from tilewright.runtime.kernel_interface import FoundByName, parameters_below
 from tilewright.runtime.keywords import with_known_options
 from tilewright.runtime.tracing import in_earnest, launches_nothing
+from tilewright.runtime.tuning.callbacks import best_by_model, check_pruning, pruned_early
 from tilewright.runtime.tuning.config import Config
 from tilewright.runtime.tuning.measure import NEVER, Measuring
 from tilewright.runtime.tuning.place import find_place
@@ -61,6 +62,7 @@ class Autotuner(FoundByName, Measuring):
 
         Raises:
           TuningNameError: for a name of an array that is no parameter of the kernel.
+          TuningArgumentError: for a `prune_configs_by` of another kind.
         """
         super().__init__()
         self.fn, self.arg_names, self.configs = fn, arg_names, configs or [Config({})]
@@ -69,7 +71,7 @@ class Autotuner(FoundByName, Measuring):
         self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
         self.pre_hook = pre_hook or self._reset_and_copy
         self.post_hook = post_hook or self._put_back
-        pruning = prune_configs_by or {}
+        pruning = check_pruning(prune_configs_by or {})
         self.perf_model, self.configs_top_k = pruning.get("perf_model"), pruning.get("top_k", 1.0)
         self.early_config_prune = pruning.get("early_config_prune")
         self.num_warmups, self.num_reps = warmup, rep
@@ -172,24 +174,13 @@ class Autotuner(FoundByName, Measuring):
 
         Raises:
           NoConfigLeftError: when `early_config_prune` leaves none.
+          TuningArgumentError: when one of them takes or returns something else.
         """
         configs = self.configs
         if self.early_config_prune:
-            configs = list(self.early_config_prune(configs, self.nargs, **kwargs))
-            if not configs:
-                raise NoConfigLeftError(
-                    "Autotuner error: No valid autotuner configs after pruning. `early_config_prune` should return at least "
-                    "one config."
-                )
+            configs = pruned_early(self.early_config_prune, configs, self.nargs, kwargs)
         if self.perf_model:
-            top_k = self.configs_top_k
-            if isinstance(top_k, float) and top_k <= 1.0:
-                top_k = max(1, int(len(configs) * top_k))
-            elif not isinstance(top_k, int) or top_k < 1:
-                raise TypeError(f"top_k of prune_configs_by is {top_k!r}; it must be a count, or a fraction up to 1.0")
-            if len(configs) > top_k:
-                costs = {c: self.perf_model(**(self.nargs or {}), **kwargs, **c.all_kwargs()) for c in configs}
-                configs = sorted(costs, key=costs.__getitem__)[:top_k]
+            configs = best_by_model(self.perf_model, self.configs_top_k, configs, {**(self.nargs or {}), **kwargs})
         return configs
 
     def _tune(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -299,6 +290,7 @@ def autotune(
 
     Raises:
       TuningNameError: for a name of an array that is no parameter of the kernel.
+      TuningArgumentError: for a `prune_configs_by` of another kind.
       NoSourceError: above what is no kernel.
     """
 

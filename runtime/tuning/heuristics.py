@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.runtime.kernel_interface import FoundByName, KernelInterface, parameters_below
 from tilewright.runtime.keywords import with_known_options
+from tilewright.runtime.tuning.callbacks import check_heuristics
 
 Values = dict[str, Callable[[dict[str, Any]], Any]]
 
@@ -38,5 +39,11 @@ class Heuristics(FoundByName, KernelInterface):
 
 @with_known_options("@heuristics")
 def heuristics(values: Values) -> Callable[[Any], Heuristics]:
-    """Decorates a kernel with functions that compute its parameters; see `Heuristics`."""
+    """Decorates a kernel with functions that compute its parameters; see `Heuristics`.
+
+    Raises:
+      TuningArgumentError: for what is no function.
+      NoSourceError: above what is no kernel.
+    """
+    check_heuristics(values)
     return lambda fn: Heuristics(fn, parameters_below("heuristics", fn), values)

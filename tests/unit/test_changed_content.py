@@ -72,3 +72,52 @@ def test_the_interpreter_reads_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     x = np.zeros(1, np.float32)
     kernel[(1,)](x)
     assert x[0] == 3
+
+
+OBJECT = """import tilewright as triton
+import tilewright.language as tl
+class Settings:
+    def __init__(self): self.n = 1
+    def get(self): return self.n
+    def __getitem__(self, key): return self.n + key
+@triton.jit
+def kernel(x_ptr, SETTINGS: tl.constexpr):
+"""
+
+
+@pytest.mark.parametrize("read", ["SETTINGS.n", "SETTINGS.get()", "SETTINGS[0]"])
+def test_an_argument_that_is_changed_in_place(read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its text does not tell, which is what the text of the kernel is found by."""
+    kernel = written_kernel(tmp_path / "reading.py", OBJECT, f"tl.store(x_ptr, {read})")
+    settings, x = kernel.fn.__globals__["Settings"](), np.zeros(1, np.float32)
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    kernel[(1,)](x, settings)
+    settings.n = 2
+    with pytest.raises(errors.GlobalChangedError, match=r"Settings\.n has changed"):
+        kernel[(1,)](x, settings)
+    monkeypatch.setenv("TILEWRIGHT_MODE", "interpret")
+    kernel[(1,)](x, settings)
+    assert x[0] == 2
+
+
+SHOWN = """import tilewright as triton
+import tilewright.language as tl
+class Settings:
+    n = 1
+    def __repr__(self): return f"Settings({self.n})"
+@triton.jit
+def kernel(x_ptr, SETTINGS: tl.constexpr):
+"""
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+def test_an_argument_whose_text_tells_is_another_one(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    kernel = written_kernel(tmp_path / "shown.py", SHOWN, "tl.store(x_ptr, SETTINGS.n)")
+    settings, x = kernel.fn.__globals__["Settings"](), np.zeros(1, np.float32)
+    for n in (1, 2, 3, 1):
+        settings.n = n
+        kernel[(1,)](x, settings)
+        assert x[0] == n

@@ -5,6 +5,7 @@ The functions without `test_` run in processes of their own, with the driver and
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import random
@@ -134,7 +135,8 @@ def repeated() -> None:
 def ready_tables(function: Any) -> list[dict[Any, Any]]:
     """What the functions written for a kernel have ready."""
     quick = [written for written in function._fast._written.values() if written is not None]
-    return [(one if hasattr(one, "__globals__") else one.state[0]).__globals__["_tw_ready"] for one in quick]
+    written = [inspect.unwrap(one if hasattr(one, "__globals__") else one.state[0]) for one in quick]
+    return [one.__globals__["_tw_ready"] for one in written]
 
 
 def kernel_is_ready(table: dict[Any, Any]) -> bool:
@@ -235,6 +237,7 @@ def wrong() -> None:
         ((1,), (x, y, 5, 6, 1.5, True), {"warmup": True}, KeyError, "warmup"),
         ((1,), (x, y, 5), {}, TypeError, "missing a required argument: 'wide'; its parameters are x_ptr"),
         ((1,), (x, y, 5, 6, 1.5, True, 16, 0.0, 1), {}, TypeError, "too many positional"),
+        ((1,), (x, y, 5, 6, 1.5, True), {"n": 5}, TypeError, "multiple values for argument 'n'"),
         ((1,), (x, y, 5, 6, 1.5, True), {"nowarps": 2}, KeyError, "nowarps"),
         ((1,), (x, far, 5, 6, 1.5, True), {}, DeviceError, "one device"),
         ((1,), (x, "y", 5, 6, 1.5, True), {}, ArgumentKindError, "compile-time parameter"),

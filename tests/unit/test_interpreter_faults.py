@@ -146,6 +146,20 @@ def run_time_side(x_ptr, n):
     tl.zeros((n, 2), tl.float32)
 
 
+@triton.jit
+def divided(x_ptr, n: tl.constexpr):
+    tl.store(x_ptr, 1 // (n - 7))
+
+
+def inverse(n: int) -> float:
+    return 1 / (n - 7)  # where Python fails
+
+
+@triton.jit
+def divided_in_python(x_ptr, n: tl.constexpr):
+    tl.store(x_ptr, inverse(n))
+
+
 CASES = [
     (widened_store, errors.ShapeError, "Expected pointer argument to have shape"),
     (integer_mask, errors.DTypeError, "Mask must have boolean scalar type"),
@@ -161,6 +175,18 @@ CASES = [
     (too_few, errors.ArgumentError, "missing a required argument: 'value'"),
     (host_function, errors.UnsupportedLanguageConstruct, "convert with x.to(tl.float32)"),
     (run_time_side, errors.NotConstexprError, "must be known when the kernel is translated"),
+    (
+        divided,
+        errors.UnsupportedLanguageConstruct,
+        "at compile time: ZeroDivisionError: integer division or modulo by zero",
+    ),
+    (divided, errors.UnsupportedLanguageConstruct, "help: test the numbers first, with tl.static_assert"),
+    (divided_in_python, errors.UnsupportedLanguageConstruct, "inverse failed at compile time: ZeroDivisionError"),
+    (
+        divided_in_python,
+        errors.UnsupportedLanguageConstruct,
+        f"failed at {__file__}:{line_of('where Python fails')}",
+    ),
 ]
 
 

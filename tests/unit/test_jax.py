@@ -99,6 +99,9 @@ def test_errors_are_the_users_own(jax: Any, mode: str, monkeypatch: pytest.Monke
     def run(x: Any, factor: Any) -> Any:
         return tilewright.jax.call(x, 8, factor, kernel=kernel, out_shape=x, **{"grid": (1,), **options})
 
+    cases.append(
+        (scale_kernel.fn, {"BLOCK": 8}, r"the function scale_kernel, defined at .*test_jax.py:\d+, .*write @triton")
+    )
     for kernel, options, said in cases:
         for called in (run, jax.jit(run), jax.vmap(run, (0, None))):
             with pytest.raises(triton.TilewrightError, match=said):

@@ -82,6 +82,56 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
         assert running.stderr.read() == b""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("command", ("translate", "explain"))
+def test_standard_output_that_cannot_be_written(command: str, tmp_path: Path) -> None:
+    (tmp_path / "kernels.py").write_text(KERNEL.format(imports="", size=64))
+    run = [sys.executable, "-m", "tilewright", command, f"{tmp_path}/kernels.py:ones_kernel", "--signature", "*fp32"]
+    with open("/dev/full", "w") as full:
+        found = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert found.returncode == 1
+    assert found.stderr == "tilewright: the standard output cannot be written: No space left on device\n"
+
+
+def test_a_directory_as_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text(KERNEL.format(imports="", size=64))
+    for force in ([], ["--force"]):
+        assert main(["translate", f"{file}:ones_kernel", "--signature", "*fp32", "-o", str(tmp_path), *force]) == 1
+        error = capsys.readouterr().err
+        assert f"{tmp_path} is a directory; write the name of a file in it, as {tmp_path / 'NAME'}" in error
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def look():\n    return {}['x']\n\n\nlook()\n", ["KeyError: 'x'\n", 'kernels.py", line 2, in look\n']),
+        ("x = = 3\n", ["SyntaxError: invalid syntax", 'kernels.py", line 1\n']),
+        ("import sys\nsys.exit('no GPU')\n", [": it ended with no GPU"]),
+    ],
+)
+def test_a_file_that_cannot_be_imported(
+    text: str, said: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "kernels.py").write_text(text)
+    assert main(["translate", f"{tmp_path}/kernels.py:ones_kernel", "--signature", "*fp32"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"tilewright: {tmp_path}/kernels.py cannot be imported: ")
+    assert all(words in error for words in said) and "cli.py" not in error and "importlib" not in error
+
+
+def test_a_kernel_in_a_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "kernels.py"
+    text = KERNEL.format(imports="", size=64)
+    nested = text[text.index("@triton.jit") :].replace("ones_kernel", "twos_kernel")
+    lines = ["class Kernels:", *f"@staticmethod\n{nested}".splitlines()]
+    file.write_text(text + "\n\n" + "\n    ".join(lines) + "\n")
+    assert main(["translate", f"{file}:Kernels.twos_kernel", "--signature", "*fp32"]) == 0
+    assert "twos_kernel(float* x_ptr)" in capsys.readouterr().out
+    assert main(["translate", f"{file}:twos_kernel", "--signature", "*fp32"]) == 1
+    assert "has no kernel 'twos_kernel'; it has ones_kernel, Kernels.twos_kernel" in capsys.readouterr().err
+
+
 def test_only_the_text_goes_to_standard_output(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,6 +136,20 @@ def test_words_that_switch(on: str, off: str, monkeypatch: pytest.MonkeyPatch) -
         assert own.metadata.enable_fp_fusion is not expected, "the launch's own word counts"
 
 
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("TRITON_F32_DEFAULT", "TRITON_F32_DEFAULT is 'bogus'; it must be one of tf32, tf32x3, ieee"),
+        ("TILEWRIGHT_VERIFY", "TILEWRIGHT_VERIFY is 'bogus'; it must be 0 or 1"),
+    ],
+)
+def test_words_that_there_are_not(variable: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "bogus")
+    doubled.device_caches.clear()
+    with pytest.raises(triton.TilewrightError, match=said):
+        doubled[(1,)](np.ones(32, np.float32), 32, BLOCK=32)
+
+
 def test_nothing_is_taken_from_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tilewright import deep
 from tilewright.diagnostics import CompilationError
@@ -101,6 +102,13 @@ def test_the_stack_does_not_run_out(body: str, tmp_path: Path) -> None:
     limit, size = sys.getrecursionlimit(), threading.stack_size()
     assert "kernel(" in load(body, tmp_path, "deep").translate(SIGNATURE).source
     assert (sys.getrecursionlimit(), threading.stack_size()) == (limit, size)
+
+
+def test_nor_does_it_in_the_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "interpret")
+    y = np.zeros(2, np.float32)
+    load(f"    x = (x{' + x' * 600})\n", tmp_path, "interpreted")[(1,)](np.ones(2, np.float32), y, 2, B=2)
+    assert (y == 601).all()
 
 
 def test_what_nests_without_end_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,3 +162,37 @@ def test_names_in_place_of_absent_ones_exist() -> None:
         assert name not in known
         for told in re.findall(r"triton(?:\.\w+)+", text):
             eval(told)
+
+
+FACTOR = tl.constexpr(3)
+
+
+@triton.jit
+def plus(self, grid):
+    return self + grid
+
+
+@triton.jit
+def named_self(self, x):
+    tl.store(self, plus(self=x, grid=FACTOR.value))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_parameter_may_be_called_self(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    for launch in (named_self[(1,)], lambda **given: named_self.run(grid=(1,), **given)):
+        out = np.zeros(1, np.int32)
+        named_self.warmup(self=out, x=4)
+        for _ in range(2):
+            launch(self=out, x=4)
+        assert out[0] == 7
+
+
+def test_what_tools_ask_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    assert named_self.module == __name__ and named_self.hash == named_self.cache_key
+    assert [one.name for one in named_self.parse().body] == ["named_self"]
+    named_self.forget()
+    assert not named_self.used_global_vals
+    named_self.warmup(np.zeros(1, np.int32), 4)
+    assert named_self.used_global_vals == {("FACTOR", id(globals())): (3, globals())}

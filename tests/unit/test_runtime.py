@@ -124,6 +124,33 @@ def test_a_changed_global_is_not_ignored(monkeypatch: pytest.MonkeyPatch) -> Non
         global_kernel[(1,)](x)
 
 
+@triton.jit
+def called(x):
+    return x + 1
+
+
+@triton.jit
+def calling_kernel(x_ptr, n):
+    tl.store(x_ptr, called(n))
+
+
+def test_a_function_that_is_defined_anew_is_called_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    x = np.zeros(1, np.float32)
+    calling_kernel[(1,)](x, 3)
+
+    @triton.jit
+    def anew(x):
+        return x + 2
+
+    before, now = (rf".*test_runtime.py:{called.first_line}", rf".*test_runtime.py:{anew.first_line}")
+    monkeypatch.setitem(globals(), "called", anew)
+    with pytest.raises(
+        RuntimeError, match=f"^Function called has changed {before}, {now}; define calling_kernel again"
+    ):
+        calling_kernel[(1,)](x, 3)
+
+
 def test_launches_from_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_MODE", "interpret")
     arrays = [np.full(64, number, np.float32) for number in range(4)]

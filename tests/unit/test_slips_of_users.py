@@ -86,6 +86,9 @@ def kernel_of(tmp_path: Path, body: str) -> Any:
         ("t = tl.tensor(n)", errors.UnsupportedLanguageConstruct, "make a tile with tl.full"),
         ("t = n.sort()", errors.UnknownNameError, "has no attribute '?sort'? yet\n.*\n[^h]*$"),
         ("t = both(1)", errors.ArgumentError, r"the signature is both\(a, b\)"),
+        ("t = tl.arange(0, 4) < None", errors.DTypeError, r"cannot compare a value of type i32\[4\] with "),
+        ("t = tl.expand_dims(tl.arange(0, 4), 3)", errors.ArgumentError, "3 is no place for .* rank 1\n.*\n.*\n.*write 0 or 1$"),
+        ("t = tl.expand_dims(n, -2)", errors.ArgumentError, "-2 is no place for a new axis of a scalar\n.*\n.*\n.*write 0$"),
     ],
 )  # fmt: skip
 def test_slips_in_kernels(
@@ -134,6 +137,36 @@ def test_what_errors_say_of_values(tmp_path: Path, body: str, said: str) -> None
         kernel_of(tmp_path, body).translate("*fp32, i32, 8")
     text = str(caught.value)
     assert "slip.py:" in text and "^" in text and "Const(" not in text
+
+
+@triton.jit
+def two(x_ptr, d):
+    tl.store(x_ptr, 1)
+
+
+@pytest.mark.parametrize(
+    ("signature", "said", "marked"),
+    [
+        ("*fp32, tensordesc<fp16[0, 8]>", "a side of a block is 1 or more, not 0", "0"),
+        ("*fp32, tensordesc<fp16[4, 8]", "< is not closed .* write > behind", "<"),
+        ("*fp32, tensordesc<fp16[4,, 8]>", "expected a descriptor such as", "tensordesc<fp16[4,, 8]>"),
+        ("*fp32, i32]", "] closes nothing", "]"),
+        ("*fp32, 'relu", "a string in the signature has no end", "'relu"),
+        ("*fp32,  i33", "entry 2 of the signature .d.: expected a type", "i33"),
+        ("*fp32, i32:8", "after the colon stands 16 or 1", "8"),
+    ],
+)
+def test_signatures_show_where(signature: str, said: str, marked: str) -> None:
+    with pytest.raises(errors.SignatureError, match=said) as caught:
+        two.translate(signature)
+    line, carets = str(caught.value).split("\n")[1:]
+    start = carets.index("^")
+    assert line == f"    {signature}" and line[start : start + carets.count("^")] == marked
+
+
+def test_strings_in_signatures() -> None:
+    for value in ("'a, b'", "'it\\'s, <'", '"[("', "('a,', ((1,), 2))"):
+        assert plain.translate(f"*fp32, i32, {value}").parameters
 
 
 @triton.jit

@@ -138,6 +138,11 @@ def test_what_cannot_be_an_operator(torch: Any) -> None:
         tilewright.torch.op(lambda x: x)
     with pytest.raises(triton.LaunchError, match="Parameter x must have a type annotation"):
         tilewright.torch.op(lambda x: x, name="tilewright_tests::untyped")
+    for name in ("noname", "a::b::c", "a::", "a b::c", 3):
+        with pytest.raises(triton.LaunchError, match=r'needs a library in front, as in op\(name="mylib::len"\)'):
+            tilewright.torch.op(len, name=name)
+    with pytest.raises(triton.LaunchError, match="op makes an operator of a function, not of 'noname'"):
+        tilewright.torch.op("noname")
     with pytest.raises(triton.LaunchError, match="pass backward as well"):
         tilewright.torch.op(lambda x: x, name="tilewright_tests::half", setup_context=print)
 

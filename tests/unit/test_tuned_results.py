@@ -201,6 +201,11 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     assert [entry["key"][:5] for entry in json.loads(saved.read_text())["results"]] == ["(500,", "(501,"]
     script.write_text("import sys\nsys.exit(3)")
     assert main([*command, "--force"]) == 1 and "ended with 3" in capsys.readouterr().err
+    script.write_text("import os\n\n\ndef look():\n    return os.environ['TILEWRIGHT_NO']\n\n\nlook()\n")
+    assert main([*command, "--force"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"tilewright: {script} failed: KeyError: 'TILEWRIGHT_NO'\nTraceback")
+    assert 'program.py", line 5, in look\n' in error and "cli.py" not in error and "runpy" not in error
     script.write_text("")
     assert main([*command, "--force"]) == 1 and "has tuned nothing" in capsys.readouterr().err
     script.write_text(PROGRAM)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from ..language.printing import encodable
+
 WIDTH = 110
 # Where a line may break, the loosest first; commas end a line, operators begin the next.
 BREAKS = (
@@ -119,7 +121,9 @@ def _loosest(text: str, indent: int, opened: int) -> tuple[tuple[int, int, int],
 
 
 def wrap_comment(text: str, indent: int, prefix: str = "// ", continuation: str = "// ") -> list[str]:
-    """A comment in as many lines as it takes."""
+    """A comment in as many lines as it takes; a line that ends within the text would end the comment."""
+    if not text.isprintable():
+        text = encodable(" ".join(text.splitlines()))
     lines: list[str] = []
     current = " " * indent + prefix
     empty = True

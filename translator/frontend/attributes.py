@@ -18,7 +18,7 @@ from ..language.hints import shown
 from ..language.values import block_type, constexpr_type
 from .builder import Builder
 from .builtins_shape import reversed_axes
-from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value, known_value
+from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value, is_static, known_value
 from .watched import watch_member
 
 
@@ -29,10 +29,12 @@ def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
       UnknownNameError: when there is no such thing.
     """
     if isinstance(base, Const):
-        return _member(builder, base.value, name, span)
+        return _member(builder, base, name, span)
     if isinstance(base, Tuple):
         if name in base.fields:
             return base.items[base.fields.index(name)]
+        if name == "value" and is_static(base):
+            return base
         raise UnknownNameError(f"a tuple has no attribute {name}", span, "", builder.calls)
     if isinstance(base, Descriptor):
         return _descriptor_member(builder, base, name, span)
@@ -43,11 +45,13 @@ def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
     raise UnknownNameError(f"a method has no attribute {name}", span, "", builder.calls)
 
 
-def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
-    if name == "value" and not hasattr(value, name):
-        return Const(value)  # what Triton's constexpr wraps, as every compile-time value is wrapped there
-    if name == "type" and (value is None or isinstance(value, (bool, int, float, str))):
-        return Const(constexpr_type(value))
+def _member(builder: Builder, base: Const, name: str, span: Span) -> Value:
+    value = base.value
+    is_own = not base.is_plain or not hasattr(value, name)  # of the constexpr itself, not of what it wraps
+    if name == "value" and is_own:
+        return Const(value, is_plain=True)
+    if name == "type" and is_own and (not base.is_plain or value is None or isinstance(value, (bool, int, float, str))):
+        return Const(constexpr_type(value), is_plain=True)
     try:
         member = unwrap(getattr(value, name))
     except AttributeError as error:
@@ -72,7 +76,7 @@ def _descriptor_member(builder: Builder, desc: Descriptor, name: str, span: Span
         "shape": Tuple(desc.shape),
         "strides": Tuple((*desc.strides, Const(1))),
         "block_shape": block,
-        "dtype": Const(element.element_ty if isinstance(element, PointerType) else element),
+        "dtype": Const(element.element_ty if isinstance(element, PointerType) else element, is_plain=True),
     }
     if name not in members:
         words = ", ".join((*members, *DESCRIPTOR_METHODS))
@@ -86,7 +90,7 @@ def _block_pointer_member(builder: Builder, pointer: BlockPointer, name: str, sp
     if name in BLOCK_POINTER_METHODS:
         return Method(language.METHODS[name], pointer)
     if name in ("dtype", "type"):  # kernels cast to `p.dtype.element_ty`
-        return Const(pointer.base.type.element)
+        return Const(pointer.base.type.element, is_plain=True)
     words = ", ".join(("dtype", "type", *BLOCK_POINTER_METHODS))
     raise UnknownNameError(f"a block pointer has no attribute {name}", span, f"it has {words}", builder.calls)
 
@@ -103,7 +107,8 @@ def _property(builder: Builder, expr: Expr, name: str, span: Span) -> Value:
         builder.not_elementwise()
         return Tuple(tuple(Const(int(side), getattr(side, "symbol", None)) for side in type_.shape))
     if name in ("dtype", "type"):
-        return Const(type_.element if not type_.is_tile or name == "dtype" else block_type(type_.element, type_.shape))
+        is_block = type_.is_tile and name == "type"
+        return Const(block_type(type_.element, type_.shape) if is_block else type_.element, is_plain=True)
     if name == "numel":
         return Const(type_.numel)
     if name == "T":

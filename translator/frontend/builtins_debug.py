@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ..diagnostics import CompileTimeAssertionFailure, DTypeError, NotConstexprError, Span
 from ..hardware import WARP_SIZE
 from ..language.hints import only_scalars
+from ..language.printing import encodable
 from .builder import Builder
 from .shapes import as_bool, broadcast_to, common_shape, elementwise, to_expr
 from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value
@@ -74,7 +75,7 @@ def device_assert(builder: Builder, a: Arguments, span: Span) -> Value:
     args = [condition]
     if not (isinstance(a["mask"], Const) and a["mask"].value is None):
         args.append(broadcast_to(as_bool(to_expr(a["mask"], span), span), condition.type.shape, span))
-    message = str(builder.constant(a["msg"], "the message", span))
+    message = encodable(str(builder.constant(a["msg"], "the message", span)))
     builder.effect("device_assert", tuple(args), span, message=message)
     return Const(None)
 

@@ -31,15 +31,15 @@ def dtype_argument(builder: Builder, value: Value, span: Span) -> Element:
         raise placed(error, span) from None
 
 
-def axis_argument(builder: Builder, value: Value, rank: int, span: Span) -> int:
-    """An axis, negative ones counted from the end.
+def axis_argument(builder: Builder, value: Value, rank: int, span: Span, added: int = 0) -> int:
+    """An axis, negative ones counted from the end; `added` of `rank` are new.
 
     Raises:
       ArgumentError: when there is none such.
     """
     axis = builder.constant(value, "axis", span)
     if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
-        cause, remedy = no_axis(axis, rank)
+        cause, remedy = no_axis(axis, rank, added)
         raise ArgumentError(cause, span, remedy, builder.calls)
     return axis % rank
 
@@ -129,7 +129,7 @@ def _expand_dims(builder: Builder, a: Arguments, span: Span) -> Value:
     axes = builder.constant(a["axis"], "axis", span)
     axes = axes if isinstance(axes, tuple) else (axes,)
     rank = expr.type.rank + len(axes)
-    for axis in sorted(axis_argument(builder, Const(one), rank, span) for one in axes):
+    for axis in sorted(axis_argument(builder, Const(one), rank, span, len(axes)) for one in axes):
         shape = (*expr.type.shape[:axis], 1, *expr.type.shape[axis:])
         expr = Call(expr.type.with_shape(shape), "expand_dims", (expr,), (("axis", axis),), span=span)
     return expr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +23,7 @@ from .ranges import is_nonnegative
 from .returns import Result
 from .shapes import broadcast_to, cast_to, common_shape, describe, elementwise, to_expr
 from .source import Source
-from .values import Const, Method, NotElementwiseError, Tuple, Value, is_static, known_value
+from .values import Const, Method, NotElementwiseError, Tuple, Value, is_static, known_value, with_wrapper
 from .watched import watch_content, watch_function
 
 DEEPEST_CALL = 64  # functions within functions; who goes further has forgotten to end a recursion
@@ -127,6 +128,7 @@ def call_jit(
 ) -> Value:
     """A jit function: as a device function of scalars where it is one, inlined otherwise."""
     bound = bind_arguments(builder, inspect.signature(target.fn), target.__name__, args, kwargs, span)
+    bound |= {one.name: with_wrapper(bound[one.name], True) for one in target.params if one.is_constexpr}
     if len(builder.calls) > DEEPEST_CALL:
         raise UnsupportedLanguageConstruct(
             f"{target.__name__} is called in more than {DEEPEST_CALL} calls within each other",
@@ -206,7 +208,9 @@ def _told_apart(value: Value) -> Any:
     if isinstance(value, Const):
         content = value.value
         plain = content is None or isinstance(content, (bool, int, float, str, DType, PointerType))
-        return (type(content), repr(content), value.symbol) if plain else _Same(content)
+        if plain and not isinstance(content, enum.Enum):
+            return type(content), repr(content), value.symbol
+        return _Same(content), value.is_plain
     return repr(value)
 
 
@@ -248,6 +252,7 @@ def _visit_callee(inner: Builder) -> None:
 
     try:
         visit_block(inner, inner.source.definition.body)
+        inner.result.settle(inner.statements)
     except CompilationError as error:
         error.calls = error.calls or inner.calls
         raise
@@ -278,6 +283,16 @@ def _inline(builder: Builder, target: KernelFunction, bound: dict[str, Value], s
     result = inner.result.value if inner.result.value is not None else Const(None)
     builder.results |= once(result.items if isinstance(result, Tuple) else (result,))
     return result
+
+
+def returned_value(builder: Builder, result: Result, arguments: dict[str, Value]) -> Value | None:
+    """What the function of a builder returns for some arguments, for who asks for its type alone."""
+    builder.scope, builder.result = dict(arguments), result
+    builder.block = result.home = -1
+    params = builder.source.function.params
+    builder.constexpr_names |= {parameter.name for parameter in params if parameter.is_constexpr}
+    _visit_callee(builder)
+    return result.value
 
 
 def once(values: Sequence[Value]) -> set[Variable]:

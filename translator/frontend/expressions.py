@@ -18,7 +18,7 @@ from .builder import Builder
 from .operators import binary, boolean, compare, unary
 from .shapes import describe
 from .values import Const, Tuple, Value, is_static
-from .watched import watch_content
+from .watched import watch_content, watch_function
 
 CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}  # of f-strings
 
@@ -161,7 +161,8 @@ def _subscript(builder: Builder, node: Any) -> Value:
     key = _key(builder, node, span)
     try:
         watch_content(builder, value, key if type(key) is int else ...)
-        return Const(plain(value[key]))
+        watch_function(builder, getattr(value, "__getitem__", None))
+        return Const(plain(value[key]), is_plain=True)
     except (TypeError, ValueError, KeyError, IndexError) as error:
         remedy = "only tiles and tuples have items; a tile of numbers is made by tl.arange or tl.full"
         raise DTypeError(f"cannot index {shown(value)}: {error}", span, remedy, builder.calls) from None
@@ -267,7 +268,7 @@ def _comprehension(builder: Builder, node: Any) -> Value:
 def _constants(builder: Builder, iterable: Value, span: Any) -> list[Value]:
     value = builder.constant(iterable, "what a comprehension runs over", span)
     try:
-        return [Const(item) for item in value]
+        return [Const(item, is_plain=True) for item in value]
     except TypeError as error:
         raise DTypeError(f"a comprehension runs over items: {error}", span, "", builder.calls) from None
 

@@ -12,8 +12,13 @@ from typing import Any
 import libcst as cst
 
 from ..diagnostics import DTypeError, Span, UnsupportedLanguageConstruct
-from ..ir.nodes import Assign, Return, Use, Variable
-from .aggregates import form_of, is_run_time, parts_of, with_parts
+from ..ir.nodes import Assign, Literal, Return, Statement, Use, Variable
+from ..ir.rewrite import with_replaced
+from ..ir.types import ValueType
+from ..ir.walk import statements as every_statement
+from ..language.dtypes import DType
+from ..ops.promotion import adapted
+from .aggregates import Part, form_of, is_run_time, parts_of, with_parts
 from .builder import Builder
 from .shapes import to_expr
 from .values import Const, Value
@@ -98,13 +103,21 @@ def _count(builder: Builder, here: tuple[Sequence[Any], ...], span: Span) -> Non
 
 
 class Result:
-    """Where an inlined function's returns put its value."""
+    """Where an inlined function's returns put its value.
+
+    A number that is returned takes the type of the scalar that other ways return. A variable that only numbers were assigned
+    to so far has the type that these have on their own; of one that a way gave another type, `retyped` says which it got.
+    """
+
+    home = 0
 
     def __init__(self, name: str) -> None:
         """`name` is given to the result when several returns share it."""
         self.name = name
         self.value: Value | None = None
-        self.variables: tuple[Variable, ...] = ()
+        self.numbers: dict[Variable, list[Const]] = {}
+        self.retyped: dict[Variable, Variable] = {}
+        self.mismatch: DTypeError | None = None
 
     def give(self, builder: Builder, value: Value, span: Span) -> None:
         """One `return value`."""
@@ -114,25 +127,88 @@ class Result:
         if self.value is not None and form_of(value) != form_of(self.value):
             raise self._mismatch(builder, "values of different forms", span)
         parts = parts_of(value, self.name)
-        exprs = [to_expr(part.value, span) for part in parts if is_run_time(part.value)]
         if self.value is None:
-            self.variables = tuple(
-                builder.variable(part.name, expr.type)
-                for part, expr in zip([part for part in parts if is_run_time(part.value)], exprs, strict=True)
-            )
-            uses = iter(Use(variable.type, variable) for variable in self.variables)
-            self.value = with_parts(value, [next(uses) if is_run_time(part.value) else part.value for part in parts])
-        if len(exprs) != len(self.variables):
-            raise self._mismatch(builder, "a value on some ways and none on others", span)
-        for variable, expr in zip(self.variables, exprs, strict=True):
-            if variable.type != expr.type:
-                raise DTypeError(
-                    f"Return type mismatch: {variable.type} and {expr.type}", span, "cast one of them", builder.calls
+            self.value = with_parts(value, [self._target(builder, part, span) for part in parts])
+        targets = [part.value for part in parts_of(self.value, self.name)]
+        self.value = with_parts(
+            value, [self._given(builder, one, part.value, span) for one, part in zip(targets, parts, strict=True)]
+        )
+
+    def _target(self, builder: Builder, part: Part, span: Span) -> Value:
+        """What the first way makes of a part: a variable, or the compile-time value that it is."""
+        if not is_run_time(part.value):
+            return part.value
+        variable = builder.variable(part.name, to_expr(part.value, span).type)
+        self.numbers[variable] = []
+        return Use(variable.type, variable)
+
+    def _given(self, builder: Builder, target: Value, value: Value, span: Span) -> Value:
+        """What holds a part of the result after one more way."""
+        if not isinstance(target, Use):
+            if target != value:
+                raise self._differing(builder, target, value, span)
+            return target
+        if not is_run_time(value):
+            raise self._differing(builder, target, value, span)
+        variable = self._typed(builder, target.variable, value, span)
+        expr = to_expr(value, span, variable.type.element if isinstance(value, Const) else None)
+        builder.statements.append(Assign(builder.here, (variable,), expr))
+        return Use(variable.type, variable)
+
+    def _typed(self, builder: Builder, variable: Variable, value: Value, span: Span) -> Variable:
+        """The variable of a part, of a type that holds one more value, too."""
+        numbers, own = self.numbers.get(variable), to_expr(value, span).type
+        found = variable
+        if not isinstance(value, Const) or not _holds(variable.type, value):
+            if own != variable.type and (numbers is None or not all(_holds(own, one) for one in numbers)):
+                raise self._mismatched(
+                    builder, f"Return type mismatch: {variable.type} and {own}", "cast one of them", span
                 )
-            builder.statements.append(Assign(builder.here, (variable,), expr))
+            if own != variable.type:
+                found = self.retyped[variable] = builder.variable(variable.name, own)
+        if not isinstance(value, Const):
+            self.numbers.pop(variable, None)
+        elif numbers is not None:
+            self.numbers[found] = [*numbers, value]
+        return found
+
+    def settle(self, statements: list[Statement]) -> None:
+        """Gives numbers that were returned before their type was known that type; `statements` are the function's."""
+        replaced: dict[int, Statement | None] = {}
+        for one in every_statement(tuple(statements)) if self.retyped else ():
+            if isinstance(one, Assign) and isinstance(one.value, Literal) and one.target in self.retyped:
+                target, number = one.target, one.value
+                while target in self.retyped:
+                    target = self.retyped[target]
+                value = Const(number.value, number.symbol, number.base)
+                typed = to_expr(value, number.span or one.origin.span, target.type.element)
+                replaced[id(one)] = Assign(one.origin, (target,), typed)
+        if replaced:
+            statements[:] = with_replaced(tuple(statements), replaced)
+
+    def _differing(self, builder: Builder, one: Value, other: Value, span: Span) -> DTypeError:
+        if any(isinstance(value, Const) and value.value is None for value in (one, other)):
+            return self._mismatch(builder, "a value on some ways and none on others", span)
+        cause = f"{builder.source.function.__name__} returns different compile-time values"
+        return self._mismatched(
+            builder, cause, "choose between them by a condition that is known at compile time", span
+        )
 
     def _mismatch(self, builder: Builder, what: str, span: Span) -> DTypeError:
-        name = builder.source.function.__name__
-        return DTypeError(f"{name} returns {what}", span, "end every way with a return of one type", builder.calls)
+        cause = f"{builder.source.function.__name__} returns {what}"
+        return self._mismatched(builder, cause, "end every way with a return of one type", span)
 
-    home = 0
+    def _mismatched(self, builder: Builder, cause: str, remedy: str, span: Span) -> DTypeError:
+        self.mismatch = DTypeError(cause, span, remedy, builder.calls)
+        return self.mismatch
+
+
+def _holds(type_: ValueType, number: Const) -> bool:
+    """Whether a number can be a scalar of a type without being another number."""
+    element = type_.element
+    if type_.is_tile or not isinstance(element, DType) or element.is_fp8():
+        return False
+    try:
+        return adapted(number.value, element) == element
+    except DTypeError:
+        return False

@@ -18,7 +18,7 @@ from .expressions import evaluate
 from .loops import visit_for, visit_while
 from .operators import binary
 from .returns import visit_return
-from .values import Const, Method, Tuple, Value, is_static
+from .values import Const, Method, Tuple, Value, is_static, with_wrapper
 
 
 def visit_block(builder: Builder, body: Any) -> bool:
@@ -159,7 +159,7 @@ def _annotated(builder: Builder, node: Any) -> None:
         if not is_static(value):  # as in Triton, the name then stands for a value of run time
             bind_target(builder, node.target, value)
             return
-        builder.scope[name] = builder.with_name(name, value)
+        builder.scope[name] = with_wrapper(builder.with_name(name, value), True)
         builder.note("compile-time value")
 
 

@@ -62,11 +62,13 @@ def watch_function(builder: Builder, function: Any) -> None:
     pending, seen = [function], set()
     while pending:
         one: Any = pending.pop()
-        one = one.__func__ if isinstance(one, MethodType) else one
+        if isinstance(one, MethodType):
+            _watch_attributes(builder, one)
+            one = one.__func__
         if not is_watched_function(one) or one in seen:
             continue
         seen.add(one)
-        for name in _names_read(one):
+        for name in _names_read(one, ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")):
             try:
                 value = unwrap(outer_value(one, name))
             except LookupError:
@@ -78,10 +80,18 @@ def watch_function(builder: Builder, function: Any) -> None:
             pending.append(value)
 
 
-def _names_read(function: FunctionType) -> list[str]:
+def _watch_attributes(builder: Builder, method: MethodType) -> None:
+    """Notes the attributes of its object that a method of the user's reads."""
+    own = getattr(method.__self__, "__dict__", {})
+    if is_watched_function(method.__func__):
+        for name in _names_read(method.__func__, ("LOAD_ATTR", "LOAD_METHOD")):
+            if name in own:
+                watch_member(builder, method.__self__, name, own[name])
+
+
+def _names_read(function: Any, codes: tuple[str, ...]) -> list[str]:
     import dis
 
-    codes = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
     return list(dict.fromkeys(str(one.argval) for one in dis.get_instructions(function) if one.opname in codes))
 
 

@@ -1,6 +1,7 @@
 """Runs kernels in Python, program by program, with NumPy semantics: the third way to run, and the oracle of the others.
 
-Independent of the frontend and of everything after it: the kernel's own function is executed.
+Independent of the frontend and of everything after it: the kernel's own function is executed. Only what type a number has
+that is returned beside values is the frontend's to say (`returned.py`).
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ def call_inside(function: KernelFunction, args: tuple[Any, ...], kwargs: dict[st
 
     from ..diagnostics import ArgumentError
     from ..language.builtin import without_annotations
+    from .returned import typed_result
     from .support import rebound
 
     signature = inspect.signature(function.fn)
@@ -86,7 +88,8 @@ def call_inside(function: KernelFunction, args: tuple[Any, ...], kwargs: dict[st
     for parameter in function.params:
         if parameter.is_constexpr:
             bound.arguments[parameter.name] = rebound(bound.arguments[parameter.name])
-    return _python(function)(*bound.args, **bound.kwargs)
+    given = dict(bound.arguments)
+    return typed_result(function, given, _python(function)(*bound.args, **bound.kwargs))
 
 
 def _python(function: KernelFunction) -> Any:

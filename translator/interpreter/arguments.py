@@ -57,15 +57,15 @@ def shape_of(value: Any) -> tuple[int, ...]:
     return sides
 
 
-def axis_of(value: Any, rank: int) -> int:
-    """An axis, negative ones counted from the end.
+def axis_of(value: Any, rank: int, added: int = 0) -> int:
+    """An axis, negative ones counted from the end; `added` of `rank` are new.
 
     Raises:
       ArgumentError: when there is none such.
     """
     axis = constant(value, "axis")
     if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
-        cause, remedy = no_axis(axis, rank)
+        cause, remedy = no_axis(axis, rank, added)
         raise ArgumentError(cause, None, remedy)
     return axis % rank
 

@@ -14,7 +14,7 @@ from ..hardware import WARP_SIZE
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import int1
 from ..language.hints import only_scalars
-from ..language.printing import index_width, printed_prefix
+from ..language.printing import encodable, index_width, printed_prefix
 from .arguments import Arguments, constant, optional_tile
 from .places import user_line
 from .program import running
@@ -48,7 +48,7 @@ def device_assert(a: Arguments) -> None:
     if mask is not None:
         failed = np.logical_and(failed, cast(mask, int1).values)
     if failed.any():
-        message = constant(a["msg"], "the message")
+        message = encodable(str(constant(a["msg"], "the message")))
         raise KernelFaultError(f"assertion failed at {user_line()}, program {program.memory.program}: {message}")
 
 

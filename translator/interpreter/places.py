@@ -10,9 +10,11 @@ import sys
 from types import FrameType, TracebackType
 
 from ..diagnostics import CompilationError, Span, UndefinedVariableError, UnknownNameError, UnsupportedLanguageConstruct
+from ..outside import is_ours
 
 SUPPORT = "__tilewright__"
 KERNEL = f"{SUPPORT}kernel"  # the name of the `KernelFunction` beside it
+CALLS_PYTHON = "_at_compile_time"  # of `support.py`: the frame between a kernel and a function of Python
 OURS = re.compile(r"'(Tile|Known|constexpr)'")  # the classes that Python names in its messages
 # What Python raises for a kernel that asks for something that is not there. Others (a debugger's exit, an interrupt, an
 # exception that a kernel raises on purpose) pass through.
@@ -45,6 +47,8 @@ def placed(error: Exception) -> CompilationError:
     if isinstance(error, CompilationError):
         if error.span is None:
             error.span, error.calls = span, calls
+        else:
+            error.calls = (*spans, *error.calls)
         return error
     if isinstance(error, NameError):
         return UndefinedVariableError(str(error), span, "assign it before this line", calls)
@@ -53,7 +57,29 @@ def placed(error: Exception) -> CompilationError:
     if isinstance(error, RecursionError):
         cause, remedy = "functions call each other without an end", "end the recursion by a compile-time condition"
         return UnsupportedLanguageConstruct(cause, span, remedy, calls)
-    return UnsupportedLanguageConstruct(f"{type(error).__name__}: {_in_words(error)}", span, "", calls)
+    cause, remedy = f"{type(error).__name__}: {_in_words(error)}", ""
+    function = _function_outside(error.__traceback__)
+    if function is not None:
+        code = function.tb_frame.f_code
+        cause = f"{code.co_name} failed at compile time: {cause}"
+        remedy = f"it is a function of Python, and failed at {code.co_filename}:{function.tb_lineno}"
+    elif isinstance(error, ArithmeticError):
+        cause, remedy = f"cannot compute this at compile time: {cause}", "test the numbers first, with tl.static_assert"
+    return UnsupportedLanguageConstruct(cause, span, remedy, calls)
+
+
+def _function_outside(traceback: TracebackType | None) -> TracebackType | None:
+    """The frame of a function of Python that the innermost kernel's line called, where the error came from one; else None."""
+    found, is_called = None, False
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if SUPPORT in frame.f_globals:
+            found, is_called = None, True
+        elif frame.f_code.co_name != CALLS_PYTHON:
+            found = traceback if is_called and not is_ours(str(frame.f_globals.get("__name__"))) else found
+            is_called = False
+        traceback = traceback.tb_next
+    return found
 
 
 def _in_words(error: Exception) -> str:

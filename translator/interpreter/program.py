@@ -24,12 +24,14 @@ class Program:
       grid: the numbers of programs along the axes.
       options: those of the launch.
       functions: the kernel and the jit functions that it calls, rewritten, while the launch lasts.
+      returned: what calls of functions with several returns give: see `returned.py`.
     """
 
     memory: Memory
     grid: tuple[int, int, int]
     options: Options
     functions: dict[KernelFunction, Callable[..., Any]] = field(default_factory=dict)
+    returned: dict[Any, Any] = field(default_factory=dict)
 
 
 running: ContextVar[Program] = ContextVar("running")

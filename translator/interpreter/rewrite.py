@@ -8,10 +8,12 @@ and tracebacks show the user's lines.
 from __future__ import annotations
 
 import ast
+import re
 from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..deep import with_room
 from ..kernel_function import KernelFunction
 from .places import KERNEL, SUPPORT
 
@@ -34,7 +36,7 @@ def python_function(function: KernelFunction, support: Any) -> Any:
     """The rewritten function, ready to be called with tiles; its globals are those that the function sees now."""
     known = _compiled.get(function)
     if known is None or known[0] != function.raw_src:
-        known = _compiled[function] = (function.raw_src, _compile(function))
+        known = _compiled[function] = (function.raw_src, with_room(lambda: _compile(function)))
     namespace = function.outer_names() | {SUPPORT: support, KERNEL: function}
     exec(known[1], namespace)
     return namespace[DEFINED]
@@ -57,7 +59,8 @@ def _compile(function: KernelFunction) -> CodeType:
     for argument in ast.walk(definition.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None
-    rewriter = _Rewriter(compile_time, {parameter.name for parameter in function.params} - compile_time)
+    at_run_time = {parameter.name for parameter in function.params} - compile_time
+    rewriter = _Rewriter(compile_time, at_run_time, source.split("\n"))
     definition.body = [rewriter.visit(statement) for statement in definition.body]
     ast.increment_lineno(tree, first_line - 1)
     module = compile(ast.fix_missing_locations(ast.Module([definition], [])), function.path, "exec")
@@ -77,10 +80,11 @@ class _Rewriter(ast.NodeTransformer):
     """Names in `compile_time` are declared `tl.constexpr`: what they are assigned stays a compile-time value.
 
     Names in `at_run_time` are those of other parameters, which may hold one all the same, such as an integer of 1.
+    `lines` are those of the source.
     """
 
-    def __init__(self, compile_time: set[str], at_run_time: set[str]) -> None:
-        self.compile_time, self.at_run_time = compile_time, at_run_time
+    def __init__(self, compile_time: set[str], at_run_time: set[str], lines: list[str]) -> None:
+        self.compile_time, self.at_run_time, self.lines = compile_time, at_run_time, lines
         self.kept = 0
 
     def _call(self, name: str, *args: ast.expr) -> ast.Call:
@@ -200,14 +204,22 @@ class _Rewriter(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.AST:
         self.generic_visit(node)
         node.iter = self._call("loop", node.iter)
-        node.orelse = [self._refused("Else", one) for one in node.orelse[:1]]
+        node.orelse = [self._refused("Else", self._else_of(one)) for one in node.orelse[:1]]
         return node
 
     def visit_While(self, node: ast.While) -> ast.AST:
         self.generic_visit(node)
         node.test = self._call("repeats", node.test)
-        node.orelse = [self._refused("Else", one) for one in node.orelse[:1]]
+        node.orelse = [self._refused("Else", self._else_of(one)) for one in node.orelse[:1]]
         return node
+
+    def _else_of(self, first: ast.stmt) -> ast.stmt:
+        """A statement at the place of the word `else` in front of `first`: it is the first one of its line."""
+        line = first.lineno
+        while not (found := re.match(r"\s*else\b", self.lines[line - 1])):
+            line -= 1
+        column = found.end() - len("else")
+        return ast.Pass(lineno=line, col_offset=column, end_lineno=line, end_col_offset=column + len("else:"))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -224,6 +236,14 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node.value, ast.Call) and (node.value.args or node.value.keywords):
             node.value.func, again = self._keep(node.value.func)
             node.value = self._call("alone", node.value, again)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """`.value` and `.type` are attributes of every compile-time value."""
+        self.generic_visit(node)
+        if node.attr in ("value", "type") and isinstance(node.ctx, ast.Load):
+            name = ast.copy_location(ast.Constant(node.attr), node.value)
+            node.value = self._call("owner", name, node.value)
         return node
 
     def visit_List(self, node: ast.List) -> ast.AST:

@@ -83,7 +83,7 @@ def _expand_dims(a: Arguments, tile: str = "input", axis: str = "axis") -> Tile:
     result, axes = as_tile(a[tile]), constant(a[axis], "axis")
     axes = axes if isinstance(axes, tuple) else (axes,)
     rank = len(result.shape) + len(axes)
-    return result.like(np.expand_dims(result.values, tuple(axis_of(one, rank) for one in axes)))
+    return result.like(np.expand_dims(result.values, tuple(axis_of(one, rank, len(axes)) for one in axes)))
 
 
 def _permute(a: Arguments) -> Tile:

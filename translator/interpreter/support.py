@@ -182,6 +182,14 @@ def _is_instance(value: Any, classes: Any) -> bool:
     return isinstance(unwrap(value), wanted)
 
 
+def owner(name: str, value: Any) -> Any:
+    """What `value.value` and `value.type` are asked of: a number, as a side of a shape, is a `tl.constexpr` without being one."""
+    if isinstance(value, constexpr) or hasattr(value, name) or _is_run_time(value):
+        return value
+    has_type = value is None or isinstance(value, (bool, int, float, str))
+    return constexpr(value) if name == "value" or has_type else value
+
+
 def _attribute(of: Callable[..., Any]) -> Callable[..., Any]:
     """`getattr` or `hasattr` by a name that may be a compile-time value."""
     return lambda value, name, *default: of(value, unwrap(name), *default)

@@ -36,8 +36,8 @@ MATH_NAMES = frozenset(
 # What CUDA declares with C linkage, and generated files themselves: a kernel cannot have such a name, nor a constant outside of
 # it, and a function of scalars might collide with the overload for its types.
 CUDA_NAMES = frozenset(
-    """acospi asinpi atanpi cospi cyl_bessel_i cyl_bessel_i0 cyl_bessel_i1 erfcinv erfcx erfinv norm norm3d norm4d normcdf normcdfinv
-    rcbrt rhypot rnorm rnorm3d rnorm4d sincospi sinpi trap clock64 TwoFp8 std tilewright""".split()
+    """acospi asinpi atanpi cospi cyl_bessel_i cyl_bessel_i0 cyl_bessel_i1 erfcinv erfcx erfinv norm norm3d norm4d normcdf
+    normcdfinv rcbrt rhypot rnorm rnorm3d rnorm4d sincospi sinpi trap clock64 TwoFp8 std tilewright""".split()
 )
 CUDA_FUNCTION = re.compile(r"atomic(Add|Sub|Exch|Min|Max|Inc|Dec|CAS|And|Or|Xor)(_block|_system)?|make_u?[a-z]+[1-4]")
 VECTOR_TYPE = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]")

@@ -70,7 +70,12 @@ def shown(value: Any) -> str:
         return text[1:-1]
     if callable(value) and isinstance(name, str):
         return f"the function {name}"
-    return f"an object of type {type(value).__name__}" if " at 0x" in text or len(text) > LONGEST else text
+    return f"an object of type {type(value).__name__}" if is_unfit(text) or len(text) > LONGEST else text
+
+
+def is_unfit(text: str) -> bool:
+    """Whether a value's text is none for a sentence: of several lines, or with an address, which differs from run to run."""
+    return " at 0x" in text or not text.isprintable()
 
 
 def element_type(value: Any) -> Element:
@@ -132,9 +137,12 @@ def no_two_axes(type_: object) -> str:
     return f"trans of {type_}: there are no two axes to exchange"
 
 
-def no_axis(axis: Any, rank: int) -> tuple[str, str]:
-    """What is wrong with an axis of a tile, and what to do about it."""
+def no_axis(axis: Any, rank: int, added: int = 0) -> tuple[str, str]:
+    """What is wrong with an axis of a tile, and what to do about it; `added` of the axes are new, the axis is to be one."""
     axes = " or ".join(map(str, range(rank)))
+    if added:
+        old = f"a tile of rank {rank - added}" if rank > added else "a scalar"
+        return f"{shown(axis)} is no place for a new axis of {old}", f"write {axes}"
     return f"axis {shown(axis)} of a tile of rank {rank}", f"write {axes}" if rank else "a scalar has no axes"
 
 

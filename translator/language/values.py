@@ -87,6 +87,9 @@ class block_type:  # noqa: N801 (Triton's name)
         self.element_ty = self.scalar = element_ty
         self.numel = math.prod(self.shape)
 
+    def __repr__(self) -> str:
+        return f"{self.element_ty}{list(self.shape)}"
+
     def is_block(self) -> bool:
         """True."""
         return True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
 
 from ... import version
 from ...artifact import Options, Target, TensorMap, in_cpp
@@ -10,6 +12,8 @@ from ...hardware import LANE_BITS, WARPGROUP, WARPGROUP_BITS
 from ...ir.nodes import Call, Kernel, Parameter
 from ...ir.types import Dim
 from ...ir.walk import expressions, statements, subexpressions
+from ...language.hints import is_unfit
+from ...language.hints import shown as in_words
 from ...ops.registry import OPS
 from ...schedule.products.dot_plan import DotPlan
 from ...schedule.products.dots import dot_statements, wgmma_of
@@ -129,9 +133,7 @@ def _constants(kernel: Kernel) -> tuple[str, ...]:
     for name, value in kernel.constants.items():
         if isinstance(value, Dim):
             continue  # of a descriptor's block, whose box `maps` tells
-        shown = value.__name__ if callable(value) and hasattr(value, "__name__") else value
-        shown = repr(value) if isinstance(value, str) else shown
-        entries.append(f"{name} = {shown}")
+        entries.append(f"{name} = {_shown(value)}")
     lines = [""]
     for number, entry in enumerate(entries):
         text = entry + ("," if number < len(entries) - 1 else "")
@@ -140,6 +142,16 @@ def _constants(kernel: Kernel) -> tuple[str, ...]:
         else:
             lines[-1] += f" {text}" if lines[-1] else text
     return tuple(lines) if entries else ("none",)
+
+
+def _shown(value: Any) -> str:
+    """A compile-time value on a line."""
+    if isinstance(value, str):
+        return repr(value)
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)
+    text = str(value)
+    return in_words(value) if isinstance(value, ModuleType) or is_unfit(text) else text
 
 
 def _launch(context: Context, dynamic_bytes: int) -> tuple[str, ...]:
