@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -108,10 +108,14 @@ def bind_target(builder: Builder, target: Any, value: Value) -> None:
                 builder.calls,
             )
         # All right sides are taken before any name changes: `a, b = b, a` exchanges.
-        values = [_copied(builder, item, target) for item in value.items]
+        elements = [element.value for element in target.elements]
+        values = [
+            _copied(builder, item, element, elements[:place])
+            for place, (element, item) in enumerate(zip(elements, value.items, strict=True))
+        ]
         builder.results &= once(values)
-        for element, item in zip(target.elements, values, strict=True):
-            bind_target(builder, element.value, item)
+        for element, item in zip(elements, values, strict=True):
+            bind_target(builder, element, item)
         return
     raise _no_name(builder, target)
 
@@ -127,18 +131,31 @@ def _no_name(builder: Builder, target: Any) -> UnsupportedLanguageConstruct:
     return UnsupportedLanguageConstruct(what, span, remedy, builder.calls)
 
 
-def _copied(builder: Builder, value: Value, target: Any) -> Value:
-    """A value that later assignments of the same statement cannot change."""
+def _copied(builder: Builder, value: Value, target: Any, before: list[Any]) -> Value:
+    """A value that assignments to the targets `before` its own cannot change."""
     from ..ir.nodes import Assign, Expr, Use
     from ..ir.walk import used_variables
 
-    names = [element.value.value for element in target.elements if isinstance(element.value, cst.Name)]
-    assigned = {old.variable for name in names if isinstance(old := builder.scope.get(name), Use)}
+    if isinstance(value, Tuple):
+        return replace(value, items=tuple(_copied(builder, item, target, before) for item in value.items))
+    scope = builder.scope
+    assigned = {old.variable for name in _names(before) if isinstance(old := scope.get(name), Use)}
     if not isinstance(value, Expr) or not assigned & set(used_variables(value)) - builder.protected:
         return value
-    temporary = builder.variable(f"{next(used_variables(value)).name}_before", value.type)
+    is_named = isinstance(target, cst.Name) and not isinstance(value, Use)  # else it is what a variable was
+    name = target.value if is_named else f"{next(used_variables(value)).name}_before"
+    temporary = builder.variable(name, value.type)
     builder.statements.append(Assign(builder.here, (temporary,), value))
     return Use(temporary.type, temporary)
+
+
+def _names(targets: list[Any]) -> Iterator[str]:
+    """The names in targets, those of tuples too."""
+    for target in targets:
+        if isinstance(target, cst.Name):
+            yield target.value
+        elif isinstance(target, (cst.Tuple, cst.List)):
+            yield from _names([element.value for element in target.elements])
 
 
 def _annotated(builder: Builder, node: Any) -> None:

@@ -1,0 +1,68 @@
+"""Assignments to several names: all right sides are taken before any name changes, in tuples within tuples too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+
+
+@triton.jit
+def exchanged(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    a, b, c = tl.load(x_ptr + i), tl.load(x_ptr + N + i), tl.load(x_ptr + 2 * N + i)
+    (a, b), c = (b, a), a
+    a, (b, c) = a + b, (b - a, a)
+    a, b, c = c, a, b
+    for _ in range(3):
+        a, (b, c) = b, (c + a, b - a)
+    tl.store(out_ptr + i, a)
+    tl.store(out_ptr + N + i, b)
+    tl.store(out_ptr + 2 * N + i, c)
+
+
+@triton.jit
+def exchanged_scalars(x_ptr, out_ptr, N: tl.constexpr):
+    a, b, c = tl.load(x_ptr), tl.load(x_ptr + 1), tl.load(x_ptr + 2)
+    (a, b), c = (b, a), a
+    a, (b, c) = a + b, (b - a, a)
+    a, b, c = c, a, b
+    for _ in range(3):
+        a, (b, c) = b, (c + a, b - a)
+    tl.store(out_ptr, a)
+    tl.store(out_ptr + 1, b)
+    tl.store(out_ptr + 2, c)
+
+
+@pytest.mark.parametrize(("kernel", "n"), ((exchanged, 64), (exchanged_scalars, 1)))
+def test_right_sides_are_taken_first(run_everywhere: Any, kernel: Any, n: int) -> None:
+    x = np.random.default_rng(0).integers(-99, 99, (3, n)).astype(np.float32)
+    found = run_everywhere(kernel, (1,), x, np.zeros_like(x), N=n)[1]
+    a, b, c = x
+    (a, b), c = (b, a), a
+    a, (b, c) = a + b, (b - a, a)
+    a, b, c = c, a, b
+    for _ in range(3):
+        a, (b, c) = b, (c + a, b - a)
+    np.testing.assert_array_equal(found, np.stack([a, b, c]))
+
+
+@triton.jit
+def order(a, b):
+    return tl.minimum(a, b), tl.maximum(a, b)
+
+
+@triton.jit
+def ordered(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    low, high = tl.load(x_ptr + i), tl.load(x_ptr + N + i)
+    low, high = order(low, high)
+    tl.store(out_ptr + i, high - low)
+
+
+def test_new_values_are_called_as_what_they_are_for() -> None:
+    text = ordered.translate("*fp32:16, *fp32:16, 128").source
+    assert "high_next = fmaxf(low, high)" in text and "_before" not in text
