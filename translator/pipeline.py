@@ -94,7 +94,7 @@ def _differing_loops(found: Translation) -> frozenset[LoopPlace]:
     """The static loops of which the text still has trips by themselves: that have to be written out."""
     loops = found.kernel.static_loops
     left = loops_in(found.artifact.source) if loops else set()
-    return frozenset({loop.place for loop in found.unit.unequal} | {loops[serial] for serial in left})
+    return frozenset({loop.place for loop in found.unit.unequal} | {loops[one] for one in left if one < len(loops)})
 
 
 def _translated(

@@ -84,6 +84,7 @@ class Builder:
         self.written_out: dict[int, int] = {}  # how often statements behind an `if` with a `return` were, by their ids
         self.unrolled = 0  # loops around the statement that are written out
         self.static_loops: dict[LoopPlace, int] = {}  # those of tl.static_range, with a number for each
+        self.loops_around: tuple[LoopPlace, ...] = parent.loops_around if parent else ()
         self.written_out_loops: frozenset[LoopPlace] = frozenset()  # those of them whose trips are known to differ
         self.returned: list[Value] = []  # what a device function returns
         self.results: set[Variable] = set()  # what functions inlined in this statement return, each in one place

@@ -121,7 +121,9 @@ def _unroll(builder: Builder, node: Any, limits: list[Value]) -> bool:
     if loop is None:
         builder.note("written out below" if trips else f"no trip{without_block(builder, node.body)}")
     outer, returns, before, header = builder.trip, False, builder.scope.get(node.target.value), builder.here
+    around = builder.loops_around
     builder.unrolled += 1
+    builder.loops_around += (loop.place,) if loop else ()
     for number, value in enumerate(range(*bounds)):
         if loop is None:
             builder.trip = ", ".join(filter(None, (outer, f"{node.target.value} = {value}")))
@@ -135,6 +137,7 @@ def _unroll(builder: Builder, node: Any, limits: list[Value]) -> bool:
         _leave(builder, node, before, _last_of_trips(builder.scope[node.target.value]))
     if loop is not None and not returns:
         builder.statements.append(Note(header, Trip(loop, trips)))
+    builder.loops_around = around
     builder.unrolled -= 1
     builder.trip = outer
     return returns
@@ -143,13 +146,11 @@ def _unroll(builder: Builder, node: Any, limits: list[Value]) -> bool:
 def _static_loop(builder: Builder, node: Any, limits: list[Value], numbers: range) -> StaticLoop | None:
     """The loop that may become one again, if its trips are alike; None where it is known not to."""
     span = builder.source.span(node.iter)
-    place = (builder.file, span.line, span.column)
-    known = builder.root.static_loops
-    name = node.target.value
-    before = builder.scope.get(name)
-    hides = isinstance(before, Const) and is_of_trip(before.symbol)  # the variable of a loop around
+    place = (builder.source.function.path, span.line, span.column)
+    known, name = builder.root.static_loops, node.target.value
+    is_inside = place in builder.loops_around  # of a function that calls itself
     fits = all(map(is_c_int, (numbers.start, numbers.stop, numbers.step)))
-    if len(numbers) < 2 or hides or not fits or place in builder.root.written_out_loops:
+    if len(numbers) < 2 or is_inside or not fits or place in builder.root.written_out_loops:
         return None
     values = (numbers.start, numbers.stop, numbers.step)
     start, stop, step = (

@@ -1,7 +1,7 @@
 """Loops of `tl.static_range`, from the source to the text.
 
 The frontend writes out their trips, since types, shapes and branches may depend on the number of the trip. What a trip computes
-with that number is spelled by a word of its own, such as `trip2_of_loop0`, and a note stands where each trip begins. Trips whose
+with that number is spelled by a word of its own, such as `trip2_of_loop0λ`, and a note stands where each trip begins. Trips whose
 texts are the same but for that word become one loop again (`lower/static_loops.py`); where they are not, the kernel is translated
 once more, with that loop's numbers in place of the words.
 """
@@ -13,8 +13,9 @@ from math import gcd
 
 from ..frozen import frozen
 
-TRIP = re.compile(r"\btrip\d+_of_loop(\d+)\b")
-LoopPlace = tuple[str, int, int]  # the file, "" for the kernel's, the line and the column
+MARK = "λ"  # ends the words: identifiers in the text are ASCII, so that none of the user's is such a word
+TRIP = re.compile(rf"\btrip\d+_of_loop\d+{MARK}")
+LoopPlace = tuple[str, int, int]  # the file, the line and the column
 
 
 class OfTrips(str):
@@ -61,13 +62,13 @@ class StaticLoop:
     @property
     def word(self) -> str:
         """What the variable is called while its trips are compared."""
-        return f"trip_of_loop{self.serial}"
+        return f"trip_of_loop{self.serial}{MARK}"
 
     def word_of(self, number: int) -> OfTrips:
         """What a trip calls its own number."""
         first, last = self.numbers[0], self.numbers[-1]
         reach = (min(first, last), max(first, last))
-        return OfTrips(f"trip{number}_of_loop{self.serial}", reach, gcd(first, self.numbers.step))
+        return OfTrips(f"trip{number}_of_loop{self.serial}{MARK}", reach, gcd(first, self.numbers.step))
 
     @property
     def index(self) -> str:
@@ -109,4 +110,4 @@ def is_of_trip(symbol: str | None) -> bool:
 
 def loops_in(text: str) -> set[int]:
     """The serial numbers of the loops of whose trips a text speaks."""
-    return {int(serial) for serial in re.findall(r"\btrip\d*_of_loop(\d+)\b", text)}
+    return {int(serial) for serial in re.findall(rf"\btrip\d*_of_loop(\d+){MARK}", text)}

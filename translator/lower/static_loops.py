@@ -7,7 +7,7 @@ Shared arrays that each trip has of its own become the rows of one. Equal texts 
 mean the same, whatever was decided on the way: no trip needs to be looked at by itself.
 
 Example, two trips of `for k in tl.static_range(2)`:
-  float x = x_ptr[trip0_of_loop0];  sum += x;  float x_next = x_ptr[trip1_of_loop0];  sum += x_next;
+  float x = x_ptr[trip0_of_loop0λ];  sum += x;  float x_next = x_ptr[trip1_of_loop0λ];  sum += x_next;
 become
   for (int k = 0; k < 2; ++k) { const float x = x_ptr[k];  sum += x; }
 """
@@ -34,6 +34,7 @@ from .text.unit import (
     Place,
     Shared,
     Spelled,
+    blocks_of,
     every,
     texts_of,
     with_blocks,
@@ -73,9 +74,24 @@ def rolled(nodes: Sequence[Node], names: Names, shared: Iterable[Shared] = ()) -
     found = tuple(nodes)
     if loops:
         found = _with_loops(found, _Kernel(Counter(_mentions(found)), arrays, unequal))
-    for loop in loops:
-        found = _respelled(found, loop.word, names.counter(loop.name))
+    depths = dict.fromkeys(loops, 0)
+    _note_depths(found, {loop.header: loop for loop in loops}, (), depths)
+    for loop, depth in depths.items():
+        found = _respelled(found, loop.word, names.counter(loop.name, depth))
     return Rolled(found, arrays, frozenset(unequal))
+
+
+def _note_depths(
+    nodes: Iterable[Node], loops: Mapping[str, StaticLoop], around: tuple[str, ...], depths: dict[StaticLoop, int]
+) -> None:
+    """Notes for each loop, found by its header, in how many others it is whose variables are called as its own."""
+    for node in nodes:
+        loop = loops.get(node.header) if isinstance(node, Loop) else None
+        if loop is not None:
+            depths[loop] = max(depths[loop], around.count(loop.name))
+        inner = (*around, loop.name) if loop is not None else around
+        for block in blocks_of(node):
+            _note_depths(block, loops, inner, depths)
 
 
 @frozen

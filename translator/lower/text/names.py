@@ -112,12 +112,15 @@ class Names:
             letter = f"{letter}{letter}" if len(letter) == 1 else f"the_{letter}"
         return letter
 
-    def counter(self, word: str) -> str:
-        """The identifier of a static loop's variable, which is no variable of the kernel: the user's name."""
-        word = ascii_word(word) if word.strip("_") else UNNAMED
-        if ("counter", word) not in self._of:
-            self._of["counter", word] = self._claim([word], own=word)
-        return self._of["counter", word]
+    def counter(self, word: str, depth: int) -> str:
+        """The identifier of a static loop's variable, which is no variable of the kernel: the user's name.
+
+        At another `depth`, of loops in loops whose variables have one name, it is another one.
+        """
+        word, key = ascii_word(word) if word.strip("_") else UNNAMED, ("counter", word, depth)
+        if key not in self._of:
+            self._of[key] = self._claim([word], own=word)
+        return self._of[key]
 
     def fresh(self, *choices: str) -> str:
         """An identifier that nothing else has: the first free choice, or the first with a word appended; in ASCII, as all are."""
