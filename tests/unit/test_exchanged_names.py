@@ -51,6 +51,32 @@ def test_right_sides_are_taken_first(run_everywhere: Any, kernel: Any, n: int) -
 
 
 @triton.jit
+def turned(x_ptr, out_ptr, N: tl.constexpr):
+    """What a load, a sum and a function bring waits until the names before it have been read."""
+    i = tl.arange(0, N)
+    now, following = tl.load(x_ptr + i), tl.load(x_ptr + N + i)
+    now, following = following, tl.load(x_ptr + 2 * N + i)
+    tl.store(out_ptr + i, now)
+    for _ in range(2):
+        now, following = following, tl.load(x_ptr + i) + tl.sum(now, axis=0)
+    tl.store(out_ptr + N + i, now)
+    largest, now = now, tl.max(now, axis=0)
+    largest, (now, following) = following, order(largest, now)
+    tl.store(out_ptr + 2 * N + i, largest + now - following)
+
+
+def test_loads_and_reductions_wait(run_everywhere: Any) -> None:
+    x = np.random.default_rng(1).integers(-9, 9, (3, 64)).astype(np.float32)
+    found = run_everywhere(turned, (1,), x, np.zeros_like(x), N=64)[1]
+    now, following = x[1], x[2]
+    np.testing.assert_array_equal(found[0], now)
+    for _ in range(2):
+        now, following = following, x[0] + now.sum()
+    np.testing.assert_array_equal(found[1], now)
+    np.testing.assert_array_equal(found[2], following + np.minimum(now, now.max()) - np.maximum(now, now.max()))
+
+
+@triton.jit
 def order(a, b):
     return tl.minimum(a, b), tl.maximum(a, b)
 

@@ -199,6 +199,8 @@ class Builder:
             if statement.origin is not self.origin or not isinstance(statement, Assign):
                 return False
             if expr.variable in statement.targets:
+                if _mentions(self.statements[position + 1 :], target):
+                    return False  # what it holds until then is needed: `a, b = b, tl.load(x_ptr)`
                 targets = tuple(target if t is expr.variable else t for t in statement.targets)
                 self.statements[position] = Assign(statement.origin, targets, statement.value)
                 self.temporaries = self.temporaries - {expr.variable.key}
@@ -217,7 +219,8 @@ class Builder:
             if isinstance(statement, Inlined):
                 inside = [v for s in statements(statement.body) for v in assigned_variables(s)]
                 read = set(read_inside(statement.body))
-                if inside.count(expr.variable) != 1 or target in inside or target in read:
+                taken = target in inside or target in read or _mentions(self.statements[position + 1 :], target)
+                if inside.count(expr.variable) != 1 or taken:
                     return False
                 body = renamed(statement.body, {expr.variable: target})
                 self.statements[position] = replace(statement, body=body)
@@ -356,3 +359,10 @@ class Builder:
 def _moves_elements(expr: Expr) -> bool:
     """Whether elements of a tile come to other coordinates."""
     return any(isinstance(part, Call) and part.op in REARRANGES for part in subexpressions(expr))
+
+
+def _mentions(block: Sequence[Statement], variable: Variable) -> bool:
+    """Whether some statements read or assign a variable."""
+    return variable in read_inside(tuple(block)) or any(
+        variable in assigned_variables(statement) for statement in statements(tuple(block))
+    )
