@@ -112,7 +112,7 @@ class Autotuner(FoundByName, Measuring):
             # Triton passes over such a name, and public kernels carry some: the key is only coarser for it.
             warnings.warn(f"{text}; the name is passed over", RuntimeWarning, stacklevel=4)
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
+    def run(self, /, *args: Any, **kwargs: Any) -> Any:
         """Launches with the best config for these arguments, which the first launch of a key finds out."""
         if launches_nothing():
             return None
@@ -131,7 +131,7 @@ class Autotuner(FoundByName, Measuring):
             config.pre_hook({**named, **added})
         return self.fn.run(*args, **kwargs, **added)
 
-    def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
+    def warmup(self, /, *args: Any, **kwargs: Any) -> list[Any]:
         """Compiles all configs that can run, without launching or timing.
 
         Raises:

@@ -23,11 +23,11 @@ class Heuristics(FoundByName, KernelInterface):
         self.fn, self.arg_names, self.values = fn, arg_names, values
         self.__qualname__, self.__module__ = getattr(fn, "__qualname__", type(fn).__qualname__), fn.__module__
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
+    def run(self, /, *args: Any, **kwargs: Any) -> Any:
         """Computes the values, then runs."""
         return self.fn.run(*args, **self._completed(args, kwargs))
 
-    def warmup(self, *args: Any, **kwargs: Any) -> Any:
+    def warmup(self, /, *args: Any, **kwargs: Any) -> Any:
         """Computes the values, then compiles without launching."""
         return self.fn.warmup(*args, **self._completed(args, kwargs))
 
