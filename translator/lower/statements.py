@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..diagnostics import Span
 from ..ir.nodes import (
     Assign,
     Call,
@@ -16,6 +15,7 @@ from ..ir.nodes import (
     If,
     Inlined,
     Note,
+    Origin,
     Return,
     Statement,
     While,
@@ -103,7 +103,7 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
     nodes: list[Node] = []
     shown: list[list[Statement]] = []  # what the other role has shown, since `caption`
     caption = 0
-    quoted: Span | None = None  # the line that stands above the last code
+    quoted: Origin | None = None  # of the line that stands above the last code
     loads, has_trips = 0, any(isinstance(statement, Note) and statement.trip for statement in block)
     for group in by_source(block):
         loads += sum(_loads(context, statement) for statement in statements(tuple(group))) if has_trips else 0
@@ -116,10 +116,11 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
         waits, code = _lower_group(context, group)
         context.quoting = quoting
         nodes += waits
-        if not code and group[0].origin.span is quoted:
+        origin = group[0].origin
+        if not code and quoted is not None and origin.span is quoted.span and origin.text == quoted.text:
             continue  # the rest of the line above: names for what that has computed
         if quoting and tagged:
-            shown, quoted = [], group[0].origin.span if code else None
+            shown, quoted = [], origin if code else None
             ahead, code = split_at_loop(code) if isinstance(group[0], For) else ([], code)
             nodes += [*([Blank(), *source_of(group, False), *ahead] if ahead else [])]
             nodes += tag(group[0].origin, remark(context, group, code), bool(nodes), is_second_part(context, group))
