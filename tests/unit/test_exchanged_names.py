@@ -77,6 +77,51 @@ def test_loads_and_reductions_wait(run_everywhere: Any) -> None:
 
 
 @triton.jit
+def turned_bundles(x_ptr, out_ptr, n, N: tl.constexpr):
+    """Parts of tuples that a loop changes are read before they change."""
+    i = tl.arange(0, N)
+    t, u = (tl.load(x_ptr + i), tl.load(x_ptr + N + i)), tl.load(x_ptr + 2 * N + i)
+    for _ in range(n):
+        t, u = (t[1], t[0] + u), t[0]
+    for k in range(n):
+        t = (t[1], tl.load(x_ptr + i) + k)
+    tl.store(out_ptr + i, t[0])
+    tl.store(out_ptr + N + i, t[1])
+    tl.store(out_ptr + 2 * N + i, u)
+
+
+@pytest.mark.parametrize(("size", "n"), ((64, 3), (1, 4)))
+def test_parts_of_tuples_wait_too(run_everywhere: Any, size: int, n: int) -> None:
+    x = np.random.default_rng(2).integers(-9, 9, (3, size)).astype(np.float32)
+    found = run_everywhere(turned_bundles, (1,), x, np.zeros_like(x), n, N=size)[1]
+    t, u = (x[0], x[1]), x[2]
+    for _ in range(n):
+        t, u = (t[1], t[0] + u), t[0]
+    for k in range(n):
+        t = (t[1], x[0] + k)
+    np.testing.assert_array_equal(found, np.stack([*t, u]))
+
+
+@triton.jit
+def turned_pointers(x_ptr, out_ptr, n, N: tl.constexpr):
+    p = tl.make_block_ptr(x_ptr, (100,), (1,), (0,), (N,), (0,))
+    q = tl.make_block_ptr(x_ptr, (100,), (1,), (3,), (N,), (0,))
+    total = tl.zeros((N,), tl.float32)
+    for _ in range(n):
+        p, q = tl.advance(p, (2,)), p
+        total += tl.load(p) + 10 * tl.load(q)
+        q, total = p, total + tl.load(q)
+    tl.store(out_ptr + tl.arange(0, N), total)
+
+
+def test_block_pointers_wait_too(run_everywhere: Any) -> None:
+    x = np.random.default_rng(3).integers(-9, 9, 100).astype(np.float32)
+    found = run_everywhere(turned_pointers, (1,), x, np.zeros(8, np.float32), 3, N=8)[1]
+    expected = sum(x[2 * k : 2 * k + 8] + 11 * x[2 * k - 2 : 2 * k + 6] for k in range(1, 4))
+    np.testing.assert_array_equal(found, expected)
+
+
+@triton.jit
 def order(a, b):
     return tl.minimum(a, b), tl.maximum(a, b)
 

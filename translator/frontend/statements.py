@@ -9,8 +9,10 @@ from typing import Any
 import libcst as cst
 
 from ..diagnostics import ArgumentError, DTypeError, UnsupportedLanguageConstruct
-from ..ir.nodes import Expr, Note, Origin
+from ..ir.nodes import Assign, Expr, Note, Origin, Use, Variable
+from ..ir.walk import used_variables
 from ..language.hints import no_assignment
+from .aggregates import parts_of, with_parts
 from .builder import Builder
 from .calls import once
 from .conditionals import visit_if, without
@@ -18,7 +20,7 @@ from .expressions import evaluate
 from .loops import visit_for, visit_while
 from .operators import binary
 from .returns import visit_return
-from .values import Const, Method, Tuple, Value, is_static, with_wrapper
+from .values import Const, Method, Tuple, Undefined, Value, is_static, with_wrapper
 
 
 def visit_block(builder: Builder, body: Any) -> bool:
@@ -132,19 +134,20 @@ def _no_name(builder: Builder, target: Any) -> UnsupportedLanguageConstruct:
 
 
 def _copied(builder: Builder, value: Value, target: Any, before: list[Any]) -> Value:
-    """A value that assignments to the targets `before` its own cannot change."""
-    from ..ir.nodes import Assign, Expr, Use
-    from ..ir.walk import used_variables
+    """A value that assignments to the targets `before` its own cannot change: of a bundle, no part of it."""
+    named = [(name, builder.scope[name]) for name in _names(before) if name in builder.scope]
+    held = [part.value for name, old in named if not isinstance(old, Undefined) for part in parts_of(old, name)]
+    changed = {one.variable for one in held if isinstance(one, Use)} - builder.protected
+    name = target.value if isinstance(target, cst.Name) else ""
+    return with_parts(value, [_kept(builder, part.value, changed, name) for part in parts_of(value, name)])
 
-    if isinstance(value, Tuple):
-        return replace(value, items=tuple(_copied(builder, item, target, before) for item in value.items))
-    scope = builder.scope
-    assigned = {old.variable for name in _names(before) if isinstance(old := scope.get(name), Use)}
-    if not isinstance(value, Expr) or not assigned & set(used_variables(value)) - builder.protected:
+
+def _kept(builder: Builder, value: Value, changed: set[Variable], name: str) -> Value:
+    """A part that is to be bound to `name`, in a variable of its own if it reads one that is `changed`."""
+    if not isinstance(value, Expr) or changed.isdisjoint(used_variables(value)):
         return value
-    is_named = isinstance(target, cst.Name) and not isinstance(value, Use)  # else it is what a variable was
-    name = target.value if is_named else f"{next(used_variables(value)).name}_before"
-    temporary = builder.variable(name, value.type)
+    is_computed = name != "" and not isinstance(value, Use)  # else it is what a variable was
+    temporary = builder.variable(name if is_computed else f"{next(used_variables(value)).name}_before", value.type)
     builder.statements.append(Assign(builder.here, (temporary,), value))
     return Use(temporary.type, temporary)
 
