@@ -137,3 +137,42 @@ def ordered(x_ptr, out_ptr, N: tl.constexpr):
 def test_new_values_are_called_as_what_they_are_for() -> None:
     text = ordered.translate("*fp32:16, *fp32:16, 128").source
     assert "high_next = fmaxf(low, high)" in text and "_before" not in text
+
+
+@triton.jit
+def largest_of(x, scale):
+    return tl.max(x * scale, axis=0)
+
+
+@triton.jit
+def repeated(x_ptr, out_ptr, n, N: tl.constexpr):
+    """Reductions whose result replaces a name that every element is computed with."""
+    i = tl.arange(0, N)
+    tile = tl.load(x_ptr + i[:, None] * N + i[None, :])
+    rows, columns, scale = tl.load(x_ptr + i), tl.load(x_ptr + N + i), tl.load(x_ptr + 2)
+    place = 1
+    for _ in range(n):
+        rows = tl.min(tile * rows[:, None], axis=1)
+        columns = tl.sum(tile * columns[:, None], axis=0)
+        scale = tl.sum(rows * scale, axis=0)
+        scale = largest_of(columns, scale)
+        scale, place = tl.max(rows * scale + place, axis=0, return_indices=True)
+        place = tl.argmin(columns * place, axis=0)
+    tl.store(out_ptr + i, rows)
+    tl.store(out_ptr + N + i, columns)
+    tl.store(out_ptr + 2 * N + i, scale + place)
+
+
+@pytest.mark.parametrize("warps", (1, 4))
+def test_reductions_read_a_name_before_they_replace_it(run_everywhere: Any, warps: int) -> None:
+    x = np.random.default_rng(4).integers(-2, 3, (16, 16)).astype(np.float64)
+    found = run_everywhere(repeated, (1,), x, np.zeros((3, 16)), 2, N=16, num_warps=warps)[1]
+    rows, columns, scale, place = x[0], x[1], x[0, 2], 1
+    for _ in range(2):
+        rows = (x * rows[:, None]).min(axis=1)
+        columns = (x * columns[:, None]).sum(axis=0)
+        scale = (columns * (rows * scale).sum()).max()
+        candidates = rows * scale + place
+        scale, place = candidates.max(), int(candidates.argmax())
+        place = int((columns * place).argmin())
+    np.testing.assert_array_equal(found, np.stack([rows, columns, np.full(16, scale + place)]))

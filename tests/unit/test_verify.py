@@ -12,6 +12,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import Options
 from tilewright.frontend import build_kernel
+from tilewright.frontend.shapes import broadcast_to
 from tilewright.ir.expression_rules import OPERANDS, RULES, expression_problems
 from tilewright.ir.nodes import (
     Assign,
@@ -360,6 +361,14 @@ def retyped(variable: Variable, element: Any) -> Variable:
     return Variable(variable.name, ValueType(element), variable.key)
 
 
+def reads_its_result(reduction: Assign) -> Statement:
+    """Each element is computed with the first result."""
+    call: Any = reduction.value
+    result, shape = Use(reduction.targets[0].type, reduction.targets[0]), call.args[0].type.shape
+    result = broadcast_to(Call(result.type.with_shape((shape[0], 1)), "expand_dims", (result,), (("axis", 1),)), shape)
+    return dataclasses.replace(reduction, value=dataclasses.replace(call, args=(result, *call.args[1:])))
+
+
 def loaded_condition(branch: If) -> Statement:
     """A branch on what a load gives."""
     pointer = Literal(ValueType(PointerType(int1)), False)
@@ -472,6 +481,11 @@ BROKEN_STATEMENTS: list[tuple[str, str, Kernels]] = [
         "stands-alone",
         "atomic_cas(count_ptr, 0, 1, sem='acq_rel', scope='gpu') stands inside an expression",
         with_statement(Assign, with_value(nested), assigns("seen")),
+    ),
+    (
+        "own-results",
+        "largest is read by the statement that assigns it",
+        with_statement(Assign, reads_its_result, assigns("largest")),
     ),
     ("effects", "gt(trips, 0) has no effect", with_statement(Effect, only_a_condition, always)),
     (

@@ -23,6 +23,11 @@ def is_atomic(call: Call) -> bool:
     return call.op.startswith("atomic_")
 
 
+def grows_by_elements(statement: Assign) -> bool:
+    """Whether the results are written again for each element that is read, so that no element may depend on them."""
+    return assigns(statement, "reduce")
+
+
 def assigns(statement: Statement, *ops: str) -> TypeGuard[Assign]:
     """Whether a statement assigns what one of some operations gives."""
     return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op in ops

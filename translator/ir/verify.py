@@ -27,7 +27,7 @@ from .nodes import (
     While,
 )
 from .printer import print_expr
-from .structured import is_elementwise
+from .structured import grows_by_elements, is_elementwise
 from .walk import assigned_variables, bodies, expressions, statements, subexpressions, used_variables
 
 Block = tuple[Statement, ...]
@@ -112,6 +112,13 @@ def _stands_alone(statement: Statement) -> Iterator[str]:
                 yield f"{print_expr(part)} stands inside an expression"
 
 
+def _own_results(statement: Statement) -> Iterator[str]:
+    """What grows element by element reads none of its own results."""
+    if isinstance(statement, Assign) and grows_by_elements(statement):
+        for variable in set(statement.targets) & set(used_variables(statement.value)):
+            yield f"{variable.name} is read by the statement that assigns it"
+
+
 def _effects_are_structured(statement: Statement) -> Iterator[str]:
     """An effect is a call with an effect."""
     if isinstance(statement, Effect) and is_elementwise(statement.call):
@@ -148,6 +155,7 @@ STATEMENT_RULES: dict[str, Callable[[Statement], Iterator[str]]] = {
     "assigned-type": _assigned_type,
     "single-target": _single_target,
     "stands-alone": _stands_alone,
+    "own-results": _own_results,
     "effects": _effects_are_structured,
     "scalar-conditions": _scalar_conditions,
     "loop-bounds": _loop_bounds,
