@@ -174,3 +174,26 @@ def test_pairs(mode: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     turned_pairs[(x.size // block,)](x, cos, sin, out, PAIRS=32, BLOCK=block)
     expected = np.stack((x[..., 0] * cos - x[..., 1] * sin, x[..., 0] * sin + x[..., 1] * cos), -1)
     np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6)
+
+
+@triton.jit
+def turned_blocks(out_ptr, n, N: tl.constexpr):
+    """Numbers that are equal within a vector, and that a loop changes in place."""
+    i = tl.arange(0, N)
+    block, turned = i // 8, i * 0
+    for _ in range(n):
+        turned = turned // 2 * 4 + (block & 3) + (turned & 1)
+        block = block // 2 + (block & 4) * n + block % 8
+    tl.store(out_ptr + i, turned)
+    tl.store(out_ptr + N + i, block)
+
+
+@pytest.mark.parametrize("warps", (1, 2))
+def test_equal_elements_change_one_by_one(run_everywhere: Any, warps: int) -> None:
+    found = run_everywhere(turned_blocks, (1,), np.zeros((2, 64), np.int32), 3, N=64, num_warps=warps)[0]
+    i = np.arange(64, dtype=np.int32)
+    block, turned = i // 8, i * 0
+    for _ in range(3):
+        turned = turned // 2 * 4 + (block & 3) + (turned & 1)
+        block = block // 2 + (block & 4) * 3 + block % 8
+    np.testing.assert_array_equal(found, np.stack([turned, block]))

@@ -231,7 +231,7 @@ def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
             started = statement.targets[0] in context.stages.stage_of or statement.targets[0] in context.stages.own
             prepare, names = ((), {}) if started else lower_conversions(context, statement)
             prepare = (*prepare, *forget_tiles(context, statement))
-            with context.conversions(names):
+            with context.conversions(names), context.speller.assigning(statement):
                 if isinstance(statement.value, Call) and statement.value.op in STRUCTURED:
                     return (*prepare, *STRUCTURED[statement.value.op](context, statement))
                 return (*prepare, *lower_assign(context, statement))

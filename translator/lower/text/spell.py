@@ -94,6 +94,7 @@ class Speller:
         self._calls: set[Variable] = set()
         self.tiles: Mapping[Expr, tuple[Variable, Assign]] = {}
         self._elements: dict[Expr, Axes[PointBit]] | None = None
+        self._assigned: Set[Variable] = frozenset()
 
     @contextmanager
     def calling(
@@ -114,6 +115,14 @@ class Speller:
         outer, self._elements = self._elements, {}
         yield self._elements
         self._elements = outer
+
+    @contextmanager
+    def assigning(self, statement: Assign) -> Iterator[None]:
+        """While a statement is spelled, each element of its targets is read at its own place: the others may be new."""
+        read = set(used_variables(statement.value))
+        outer, self._assigned = self._assigned, {one for one in statement.targets if one.type.is_tile and one in read}
+        yield
+        self._assigned = outer
 
     def definition(self, expr: Expr, point: Point) -> str:
         """The text of an element that has a name, written out."""
@@ -244,12 +253,19 @@ class Speller:
                 right = self.offset(call.args[1], below[1])
                 moved = added((left.within(12, "+"), right.within(12, "+")))
                 return left if right.number == 0 else Text(moved, 12, "+")
-        shared = self.first_of_vector(call, point) if point is not None and _may_be_common(call) else None
+        shared = self._in_common(call, point)
         if shared is None:
             return self._operation(call, below, wide)
         start, further = shared
         first = self._operation(call, [self._down(call, arg, start) for arg in call.args], wide)
         return Text(f"{first.within(12, '+')} + {further}", 12, "+", wide=first.wide) if further else first
+
+    def _in_common(self, call: Call, point: Point | None) -> tuple[Point, str] | None:
+        if point is None or not _may_be_common(call):
+            return None
+        if self._assigned and not self._assigned.isdisjoint(used_variables(call)):
+            return None
+        return self.first_of_vector(call, point)
 
     def _arange(self, call: Call, point: Point | None) -> Text:
         if point is None:
