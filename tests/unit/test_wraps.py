@@ -206,6 +206,20 @@ def test_what_is_seen_stays(case: str) -> None:
     check(seen, f"*i32:16, *i32:16, i32, i32, i32, 16, '{case}'", CASES[case], offset=(-20, 20))
 
 
+@triton.jit
+def row_sums_beside(x_ptr, out_ptr, n, m):
+    """A load that follows a wrapped axis which its tile does not have: the sum over it is what a mask leaves."""
+    i, j = tl.arange(0, 8), tl.arange(0, 16)
+    sums = tl.sum(tl.load(x_ptr + i[:, None] * 16 + (j % n)[None, :]), axis=1)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < m, other=sums))
+
+
+def test_a_wrapped_axis_may_be_gone_where_a_load_follows_it(run_everywhere: Any) -> None:
+    x = np.arange(128, dtype=np.int32).reshape(8, 16)
+    found = run_everywhere(row_sums_beside, (1,), x, np.zeros(8, np.int32), 5, 3)[1]
+    np.testing.assert_array_equal(found, [0, 1, 2, *x[3:, np.arange(16) % 5].sum(axis=1)])
+
+
 def test_no_guard_is_left() -> None:
     signature = f"{PRODUCT[:-2]}64, 'mod', False"
     artifact = translate(product, parse_signature(product, signature), Options(), find_target("sm_90a"))

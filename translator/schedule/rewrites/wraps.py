@@ -296,7 +296,7 @@ def _along(condition: Expr, axis: int, type_: ValueType) -> Expr | None:
                 result = Call(
                     result.type.with_shape(shape), "expand_dims", (result,), (("axis", place),), span=result.span
                 )
-    if result.type.rank != len(wanted) or result.type.shape[axis] != wanted[axis]:
+    if result.type.rank != len(wanted) or axis >= len(wanted) or result.type.shape[axis] != wanted[axis]:
         return None
     boolean = ValueType(int1, wanted)
     return result if result.type.shape == wanted else Call(boolean, "broadcast", (result,), span=result.span)
