@@ -244,6 +244,20 @@ def vectors_rely_on_a_stated_alignment(file: Generated) -> Iterator[str]:
                 yield f"{number}: {line.strip()}"
 
 
+def no_loop_hides_another(file: Generated) -> Iterator[str]:
+    """A loop within a loop counts by another name: what is written inside may mean either."""
+    around: list[tuple[int, str]] = []
+    for number, line in enumerate(file.lines, 1):
+        indent = len(line) - len(line.lstrip())
+        if code(line).strip() and not line.lstrip().startswith("#"):
+            while around and around[-1][0] >= indent:
+                around.pop()
+        for name in re.findall(r"\bfor \(\w+ (\w+) = ", code(line)):
+            if name in (other for _, other in around):
+                yield f"{number}: {name} is a loop's around it too"
+            around.append((indent, name))
+
+
 def casts_are_visible(file: Generated) -> Iterator[str]:
     for number, line in enumerate(file.lines, 1):
         if re.search(r"\((?:int|float|half|unsigned|char|void)\s*\*?\)\s*[\w(&]", code(line)):
@@ -267,6 +281,6 @@ POINTS: list[Callable[[Generated], Iterator[str]]] = [
     no_repetition, helpers_and_constants_are_used, comments_name_what_there_is, the_header_names_what_there_is,
     nothing_is_said_twice_or_in_vain,
     the_layout_is_tidy, index_arithmetic_is_flat, synchronisation_is_explained, casts_are_visible,
-    vectors_rely_on_a_stated_alignment,
+    vectors_rely_on_a_stated_alignment, no_loop_hides_another,
     the_size_is_in_proportion,
 ]  # fmt: skip

@@ -13,6 +13,12 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.hardware import CACHE_LINE_BYTES, LANE_BITS, SECTOR_BYTES
+from tilewright.ir.nodes import Variable
+from tilewright.ir.types import ValueType
+from tilewright.language.dtypes import float32
+from tilewright.lower.shared.memory import SharedMemory
+from tilewright.lower.text.names import Names
+from tilewright.lower.text.unit import Shared
 from tilewright.runtime.building import nvrtc
 from tilewright.schedule.products.instructions import fma_layout, warp_layout, warpgroup_layout
 from tilewright.schedule.staging.warp_copies import warp_copy
@@ -325,3 +331,17 @@ def test_pointers_to_what_is_only_read_change_hands(run_everywhere: Any) -> None
     *_, out = run_everywhere(differences, (1,), x, np.zeros((32, 32), np.float32), 2, 3, N=32)
     moved = x[6:].reshape(32, 32)
     np.testing.assert_array_equal(out, moved - moved.T)
+
+
+def test_an_array_of_single_elements_serves_no_vectors() -> None:
+    """What is only known to be aligned to its elements is not taken for accesses of 16 bytes later on."""
+    shared, tile = SharedMemory(Names([])), Variable("x", ValueType(float32, (8, 256)), 1)
+
+    def array_for(statement: int, align: int) -> str:
+        name = shared.exchange_name(statement, "convert0", tile, align)
+        shared.exchange(statement, "convert0", tile, Shared(name, "float", "[8][256]", 8192, align=align or None))
+        return name
+
+    assert [array_for(number, align) for number, align in enumerate((0, 16, 0, 16, 8))] == [
+        "x_shared", "x_shared_next", "x_shared", "x_shared_next", "x_shared_next",
+    ]  # fmt: skip

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.lower.reductions.combine import Combination
+from tilewright.lower.reductions.reduction import Reduction, loop_names
 from tilewright.lower.text.needs import Needs
+from tilewright.lower.text.point import Index, point_of
 from tilewright.runtime.building import nvrtc
+from tilewright.schedule.tiles.layout import REGISTER, Layout
 
 
 @triton.jit
@@ -300,3 +304,12 @@ def test_a_sum_has_its_name_at_once(run_everywhere: Any) -> None:
     np.testing.assert_allclose(scaled, x / whole, rtol=1e-5)
     text = kept_axes.translate("*fp32:16, *fp32:16, *fp32:16, 8, 64").source
     assert "total = warp_reduce<Sum" in text and "x_sum" not in text
+
+
+def test_a_reduced_axis_counts_by_another_name_than_what_is_kept() -> None:
+    """Both axes of a square tile may be called alike, as where rows have the layout of a vector that is named first."""
+    source = Layout(((REGISTER, 0), (REGISTER, 1)), 2)
+    kept = Layout(((REGISTER, 1),), 2)
+    plan = Reduction((), source, (0,), kept, (0,), (), Combination("ArgMax", "ArgMax", (), None, None))
+    assert loop_names(plan, point_of(kept, (Index("c"),)), ["c", "c"]) == ["cc", "c"]
+    assert loop_names(plan, point_of(kept, (Index("c"),)), ["r", "c"]) == ["r", "c"]

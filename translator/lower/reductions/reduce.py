@@ -18,7 +18,7 @@ from ..text.point import Point
 from ..text.unit import Line, Loop, Node
 from .combine_struct import combination_of
 from .levels import combine_line, over_lanes, over_warps
-from .reduction import Reduction, source_point
+from .reduction import Reduction, loop_names, source_point
 from .states import reduce_states
 
 LEAST_OF_TWO_CHAINS = 16  # elements of a thread
@@ -114,8 +114,7 @@ def _over_two_chains(
     (axis,) = looped
     if plan.source.registers(axis) < LEAST_OF_TWO_CHAINS or any(padded(shape[a]) != shape[a] for a in plan.axes):
         return ()
-    taken, index = {one.text for one in kept.indices}, context.axis_indices(plan.source)[axis]
-    index = f"{index}{index}" if index in taken else index
+    index = loop_names(plan, kept, context.axis_indices(plan.source))[axis]
     zero = {a: "0" for a in plan.axes}
 
     def element(place: str) -> Text:
@@ -137,9 +136,7 @@ def _over_two_chains(
 
 def _over_registers(context: Context, plan: Reduction, kept: Point, result: str, prefix: str) -> tuple[Node, ...]:
     """The thread's own part: the first element, then the others in a loop."""
-    names = context.axis_indices(plan.source)
-    taken = {index.text for index in kept.indices}
-    names = [name if axis not in plan.axes or name not in taken else f"{name}{name}" for axis, name in enumerate(names)]
+    names = loop_names(plan, kept, context.axis_indices(plan.source))
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = {axis: "0" for axis in plan.axes}
     first = _masked(context, plan, source_point(plan, kept, zero))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...frozen import frozen
 from ...ir.nodes import Expr
 from ...schedule.tiles.layout import Layout
@@ -48,3 +50,9 @@ def source_point(plan: Reduction, kept: Point, indices: dict[int, str]) -> Point
             chosen.append(kept.indices[position])
             position += 1
     return point_of(plan.source, tuple(chosen))
+
+
+def loop_names(plan: Reduction, kept: Point, names: Sequence[str]) -> list[str]:
+    """Names for loops over the source's axes: a reduced one has another name than what the kept element is called by."""
+    taken = {index.text for index in kept.indices}
+    return [f"{name}{name}" if axis in plan.axes and name in taken else name for axis, name in enumerate(names)]

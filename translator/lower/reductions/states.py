@@ -14,7 +14,7 @@ from ..text.point import Point
 from ..text.unit import Branch, Line, Loop, Node
 from .combine_struct import in_braces
 from .levels import over_lanes, over_warps
-from .reduction import Reduction, source_point
+from .reduction import Reduction, loop_names, source_point
 
 
 def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple[Node, ...]:
@@ -58,7 +58,7 @@ def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple
 def _states_over_registers(
     context: Context, plan: Reduction, kept: Point, result: str, fields: Callable[[Point], str], declared: str
 ) -> tuple[Node, ...]:
-    names = context.axis_indices(plan.source)
+    names = loop_names(plan, kept, context.axis_indices(plan.source))
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = {axis: "0" for axis in plan.axes}
     first = Line(f"{declared}{result} = {fields(source_point(plan, kept, zero))};")

@@ -77,7 +77,7 @@ class SharedMemory:
         if (statement, purpose) not in self.arrays and not self.in_turns:
             taken = {array.name for (owner, _), array in self.arrays.items() if owner == statement}
             earlier = [one for one in self._exchanges.get((variable.name, variable.type), ()) if one.name not in taken]
-            earlier = [one for one in earlier if one.alignment >= align]
+            earlier = [one for one in earlier if (one.align or 0) >= align]
             free = [one for one in earlier if one.name not in self.being_read or one.size >= LARGE_EXCHANGE]
             if free:
                 self.arrays[statement, purpose] = min(free, key=lambda one: one.name in self.being_read)
