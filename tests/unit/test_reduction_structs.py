@@ -313,3 +313,23 @@ def test_a_reduced_axis_counts_by_another_name_than_what_is_kept() -> None:
     plan = Reduction((), source, (0,), kept, (0,), (), Combination("ArgMax", "ArgMax", (), None, None))
     assert loop_names(plan, point_of(kept, (Index("c"),)), ["c", "c"]) == ["cc", "c"]
     assert loop_names(plan, point_of(kept, (Index("c"),)), ["r", "c"]) == ["r", "c"]
+
+
+@triton.jit
+def best_of_turned_rows(x_ptr, best_ptr, sum_ptr, N: tl.constexpr, R: tl.constexpr):
+    """The lanes that hold a row are no neighbours behind two transpositions."""
+    i, j = tl.arange(0, R), tl.arange(0, N)
+    x = tl.load(x_ptr + i[:, None] * N + j[None, :])
+    y = tl.trans(tl.reshape(x, (N, R))) * tl.load(x_ptr + j)[None, :]
+    z = tl.trans(tl.reshape(y - tl.max(x, 1)[:, None], (N, R)))
+    tl.store(best_ptr + i, tl.argmin(z, 1))
+    tl.store(sum_ptr + i, tl.sum(z, 1))
+
+
+@pytest.mark.parametrize("warps", (4, 8, 16))
+def test_lanes_that_share_the_warps_parts_are_no_neighbours(run_everywhere: Any, warps: int) -> None:
+    x = np.random.default_rng(5).integers(-99, 99, (8, 256)).astype(np.float32)
+    outs = np.zeros(8, np.int32), np.zeros(8, np.float32)
+    _, best, sums = run_everywhere(best_of_turned_rows, (1,), x, *outs, 256, 8, num_warps=warps)
+    z = (x.reshape(256, 8).T * x[0] - x.max(1)[:, None]).reshape(256, 8).T
+    assert np.array_equal(best, z.argmin(1)) and np.array_equal(sums, z.sum(1))

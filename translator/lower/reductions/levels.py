@@ -17,7 +17,7 @@ from ..accesses.conditions import copies_guard
 from ..context import Context
 from ..shared.arrays import dimensions, number_of, place
 from ..text.element import indexed
-from ..text.operators import Text
+from ..text.operators import Text, loosest
 from ..text.point import Point
 from ..text.unit import Branch, Constant, Line, Loop, Node, Shared
 from .reduction import Reduction
@@ -136,6 +136,7 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
     kept_sides = [side for side in kept if padded(side) > 1]
     lanes = _lanes_for_warps(plan)
     lane = number_of(context, lanes, plan.source.thread_bits) if lanes else ""
+    factor = Text(lane, loosest(lane)).within(13)
 
     def slot(point: Point) -> str:
         return place(context, point, kept) if math.prod(kept) > 1 else ""
@@ -153,7 +154,7 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
         struct, share = plan.combination.struct, 1 << len(plan.warp_bits) - len(lanes)
         expression = plan.combination.expression or (lambda left, right: f"{struct}::combine({left}, {right})")
         count = str(share) if lanes else _warps_text(context, plan, name)
-        start = lane if share == 1 or not lanes else f"{lane} * {share}"
+        start = lane if share == 1 or not lanes else f"{factor} * {share}"
         behind = index if share > PAIR else "1"  # of a pair, what is left is no loop
         other = Text(f"{shared}[{f'{start} + ' if lanes else ''}{behind}]{slot(point)}")
         more: Node = Line(combine_line(expression, result, other))
