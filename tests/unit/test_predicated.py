@@ -129,3 +129,24 @@ def test_a_load_stays_in_front_of_a_store(run_everywhere: Any, middle: bool) -> 
     assert np.all(after[::3] == 2.0) if middle else np.array_equal(after, w)
     text = in_place.translate(f"*fp32, *fp32, i32, 4096, {middle}", num_warps=1).source
     assert ("float w[ELEMS];" in text) == middle
+
+
+@triton.jit
+def chosen_by_loads(x_ptr, out_ptr, n, N: tl.constexpr, R: tl.constexpr):
+    """A load that is left to where it is used, by a mask that is loaded, and another load in between."""
+    i, j = tl.arange(0, R), tl.arange(0, N)
+    at = i[:, None] * N + j[None, :]
+    masked = tl.where(
+        tl.load(x_ptr + i[:, None] + j[None, :] * 0) == tl.load(x_ptr + at // 4),
+        tl.load(x_ptr + at + 1, mask=tl.load(x_ptr + at // 4) <= 0, other=0.0),
+        tl.load(x_ptr + at, mask=at < n, other=2.0),
+    )
+    tl.store(out_ptr + at, masked)
+
+
+def test_a_mask_is_kept_until_the_load_that_it_is_for_is_made(run_everywhere: Any) -> None:
+    x = np.random.default_rng(7).integers(-1, 2, 16 * 256 + 1).astype(np.float32)
+    found = run_everywhere(chosen_by_loads, (1,), x, np.zeros((16, 256), np.float32), 3000, 256, 16, num_warps=2)[1]
+    at = np.arange(16 * 256).reshape(16, 256)
+    masked, other = np.where(x[at // 4] <= 0, x[at + 1], 0), np.where(at < 3000, x[at], 2)
+    np.testing.assert_array_equal(found, np.where(x[at // 256] == x[at // 4], masked, other))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Set
 
 from ..analysis.facts import Facts
 from ..ir.nodes import Kernel, Variable
-from ..ir.walk import assigned_variables, statements
+from ..ir.walk import assigned_variables, only_values, statements
 from ..schedule.accesses.pointers import read_only_pointers
 from ..schedule.plan import Schedule
 from .text.scopes import Scopes, occurrences
@@ -27,11 +27,12 @@ def versions_of_one_array(
     alike = _alike(kernel, facts, schedule, scopes, named)
     if not alike:
         return
-    lazy = {*facts.absorbed, *facts.index, *schedule.functions} & facts.definitions.keys()
+    values = only_values(kernel.body)
+    lazy = {*facts.absorbed, *facts.index, *schedule.functions} & values.keys()
     order: dict[int, int] = {}  # of statements, by their `id`
     assigned = {parameter.variable: -1 for parameter in kernel.parameters}  # where each variable is first
     last_seen = dict(assigned)
-    for _, statement, variable, assigns in occurrences(kernel.body, (), {v: facts.definitions[v] for v in lazy}):
+    for _, statement, variable, assigns in occurrences(kernel.body, (), {v: values[v] for v in lazy}):
         last_seen[variable] = order.setdefault(statement, len(order))
         if assigns:
             assigned.setdefault(variable, last_seen[variable])
