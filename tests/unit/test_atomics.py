@@ -101,3 +101,25 @@ def test_fences_stand_where_there_is_something_to_release(run_everywhere: Any, b
         signalling, (1,), x, np.zeros(128, np.float32), np.zeros(1, np.float32), before, sem, N=128
     )
     assert flag[0] == {"loop": 2 * x.sum(), "load": 1}.get(before, x.sum())
+
+
+@triton.jit
+def exchanged_rows(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    """What is exchanged is held by rows of a tile, what was there before is needed by its columns."""
+    i = tl.arange(0, N)
+    mine = tl.load(x_ptr + i)
+    scaled = mine * 3
+    shifted = scaled + 1
+    y = tl.load(y_ptr + i[:, None] * N + i[None, :]) + shifted[:, None]
+    old = tl.atomic_xchg(out_ptr + i, mine)
+    old += 1
+    tl.store(out_ptr + N + i, tl.sum(old[None, :] * y, 0))
+    tl.store(out_ptr + 2 * N + i, old)
+
+
+@pytest.mark.parametrize("warps", (1, 2, 4))
+def test_old_elements_go_to_the_threads_that_use_them(run_everywhere: Any, warps: int) -> None:
+    x, y, out = (RNG.integers(-99, 99, shape).astype(np.int32) for shape in (16, (16, 16), (3, 16)))
+    found = run_everywhere(exchanged_rows, (1,), x, y, out, 16, num_warps=warps)[2]
+    old = out[0] + 1
+    np.testing.assert_array_equal(found, [x, (old * (y + 3 * x[:, None] + 1)).sum(0), old])

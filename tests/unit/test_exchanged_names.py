@@ -176,3 +176,27 @@ def test_reductions_read_a_name_before_they_replace_it(run_everywhere: Any, warp
         scale, place = candidates.max(), int(candidates.argmax())
         place = int((columns * place).argmin())
     np.testing.assert_array_equal(found, np.stack([rows, columns, np.full(16, scale + place)]))
+
+
+@triton.jit
+def reloaded(x_ptr, out_ptr, N: tl.constexpr):
+    """Loads and atomics that replace a tile by what others of its elements decide."""
+    i = tl.arange(0, N)
+    at = i[:, None] * N + i[None, :]
+    x = tl.load(x_ptr + at)
+    x = tl.load(x_ptr + at + 1, mask=tl.trans(x) > 0, other=-1.0)
+    for _ in range(2):
+        x = tl.load(x_ptr + at + 2, mask=tl.trans(x) > 1, other=x)
+    x = tl.atomic_xchg(out_ptr + N * N + at, tl.trans(x))
+    tl.store(out_ptr + at, x)
+
+
+def test_loads_read_a_tile_before_they_replace_it(run_everywhere: Any) -> None:
+    x, out = np.random.default_rng(5).integers(-3, 4, (2, 32, 32)).astype(np.float32)
+    memory = np.append(x, np.float32([1, 2]))
+    found = run_everywhere(reloaded, (1,), memory, np.stack([np.zeros_like(x), out]), 32)[1]
+    one, two = (memory[k : k + x.size].reshape(x.shape) for k in (1, 2))
+    tile = np.where(x.T > 0, one, -1)
+    for _ in range(2):
+        tile = np.where(tile.T > 1, two, tile)
+    np.testing.assert_array_equal(found, [out, tile.T])

@@ -33,9 +33,9 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import renamed
 from ..ir.static_loops import LoopPlace
-from ..ir.structured import grows_by_elements
+from ..ir.structured import reads_what_it_writes
 from ..ir.types import Dim, ValueType
-from ..ir.walk import REARRANGES, assigned_variables, read_inside, statements, subexpressions, used_variables
+from ..ir.walk import REARRANGES, assigned_variables, read_inside, statements, subexpressions
 from ..language.hints import no_form, shown
 from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES, decayed
@@ -200,7 +200,7 @@ class Builder:
             if statement.origin is not self.origin or not isinstance(statement, Assign):
                 return False
             if expr.variable in statement.targets:
-                if grows_by_elements(statement) and target in used_variables(statement.value):
+                if reads_what_it_writes(statement, target):
                     return False  # `s = tl.sum(x * s)` reads s for every element
                 if _mentions(self.statements[position + 1 :], target):
                     return False  # what it holds until then is needed: `a, b = b, tl.load(x_ptr)`

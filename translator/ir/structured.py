@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
-from .nodes import Assign, Call, Expr, Statement
+from .nodes import Assign, Call, Expr, Statement, Variable
+from .walk import REARRANGES, subexpressions, used_variables
 
 STRUCTURED = frozenset(
     ("load", "store", "reduce", "dot", "repack", "box_load", "box_read", "row_load", "box_store", "make_map")
@@ -23,9 +24,19 @@ def is_atomic(call: Call) -> bool:
     return call.op.startswith("atomic_")
 
 
-def grows_by_elements(statement: Assign) -> bool:
-    """Whether the results are written again for each element that is read, so that no element may depend on them."""
-    return assigns(statement, "reduce")
+def reads_what_it_writes(statement: Assign, target: Variable) -> bool:
+    """Whether a statement would read its own result: some of `target` that it may have written before.
+
+    A reduction writes its results again for each element; a load or an atomic operation writes elements one by one, which
+    others must not depend on. A dot reads its operands first, and its lowering copies a sum whose elements change places.
+    """
+    value = statement.value
+    if not isinstance(value, Call) or is_elementwise(value) or target not in used_variables(value):
+        return False
+    if value.op == "reduce":
+        return True
+    moves = (part for part in subexpressions(value) if isinstance(part, Call) and part.op in REARRANGES)
+    return value.op != "dot" and any(target in used_variables(part) for part in moves)
 
 
 def assigns(statement: Statement, *ops: str) -> TypeGuard[Assign]:

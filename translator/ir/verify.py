@@ -27,7 +27,7 @@ from .nodes import (
     While,
 )
 from .printer import print_expr
-from .structured import grows_by_elements, is_elementwise
+from .structured import is_elementwise, reads_what_it_writes
 from .walk import assigned_variables, bodies, expressions, statements, subexpressions, used_variables
 
 Block = tuple[Statement, ...]
@@ -113,10 +113,10 @@ def _stands_alone(statement: Statement) -> Iterator[str]:
 
 
 def _own_results(statement: Statement) -> Iterator[str]:
-    """What grows element by element reads none of its own results."""
-    if isinstance(statement, Assign) and grows_by_elements(statement):
-        for variable in set(statement.targets) & set(used_variables(statement.value)):
-            yield f"{variable.name} is read by the statement that assigns it"
+    """No reduction reads its results, no load other elements of its result than the one that it loads."""
+    for target in statement.targets if isinstance(statement, Assign) else ():
+        if isinstance(statement, Assign) and reads_what_it_writes(statement, target):
+            yield f"{target.name} is read by the statement that assigns it"
 
 
 def _effects_are_structured(statement: Statement) -> Iterator[str]:

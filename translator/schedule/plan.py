@@ -29,8 +29,8 @@ class Schedule:
 
     Attributes:
       layouts: who holds what of every tile in registers (except index tiles).
-      statement_layouts: the layout in which a statement without such a tile of its own (a store, an atomic, the operand of
-        a reduction) runs, by `id` of the statement.
+      statement_layouts: the layout in which a statement without such a tile of its own (a store, an atomic whose old elements
+        nobody reads, the operand of a reduction) runs, by `id` of the statement.
       index_layouts: the layouts in which each index tile is computed.
       conversions: by `id` of the statement that needs them.
       in_shared: tiles that live in shared memory instead of registers, each thread's elements in a column of its own.

@@ -56,11 +56,21 @@ def lower_atomic(context: Context, statement: Assign | Effect) -> tuple[Node, ..
     mask = call.args[values + 1] if len(call.args) > values + 1 else None
     pointer = call.args[0]
     scalar = not pointer.type.is_tile
-    layout = None if scalar else context.schedule.statement_layouts[id(statement)]
+    layout = None if scalar else _layout(context, statement)
     before = order_after_loads(context, pointer, layout, atomic=True)
     before = before or order_among_stores(context, pointer, layout, atomic=True)
     note_atomic(context, pointer, layout)
     return (*before, *(_scalar if scalar else _tile)(context, statement, call, mask, target))
+
+
+def _layout(context: Context, statement: Assign | Effect) -> Layout:
+    """The layout of the old elements, or of the statement where nobody reads these."""
+    schedule = context.schedule
+    return (
+        schedule.layouts[statement.target]
+        if isinstance(statement, Assign)
+        else schedule.statement_layouts[id(statement)]
+    )
 
 
 def _fences(
@@ -130,7 +140,7 @@ def _scalar(
 def _tile(
     context: Context, statement: Assign | Effect, call: Call, mask: Expr | None, target: Variable | None
 ) -> tuple[Node, ...]:
-    layout = context.schedule.statement_layouts[id(statement)]
+    layout = _layout(context, statement)
     pointer = call.args[0]
     tests = [*conjuncts(mask, context.facts), *padding_tests(pointer.type.shape)]
     before, after = _fences(context, statement, call, target is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...analysis.facts import Facts
 from ...ir.nodes import Call, Expr, Kernel, Use, Variable
+from ...ir.structured import is_atomic
 from ...ir.walk import children, expressions, statements
 from .layout import Layout
 from .layout_problem import Problem, statement_node
@@ -40,7 +41,8 @@ def index_layouts(
         if node is None or node not in problem.answers:
             continue
         for expr in expressions(statement):
-            structured = isinstance(expr, Call) and (isinstance(node, int) or expr.op in ("load", "dot"))
+            by_target = isinstance(expr, Call) and (expr.op in ("load", "dot") or is_atomic(expr))
+            structured = isinstance(expr, Call) and (isinstance(node, int) or by_target)
             first = 2 if isinstance(expr, Call) and expr.op == "dot" else 0
             for root in children(expr)[first:] if structured else (expr,):
                 if root.type.is_tile:

@@ -104,10 +104,8 @@ def statement_node(statement: Statement, facts: Facts) -> Node | None:
             return id(statement)
         case Assign(value=Call(op="box_load" | "row_load")):
             return None
-        case Assign(value=value, targets=(target, *_)):
-            if not target.type.is_tile or target in facts.index or target in facts.absorbed:
-                return None
-            return id(statement) if isinstance(value, Call) and is_atomic(value) else target
+        case Assign(targets=(target, *_)):
+            return target if target.type.is_tile and target not in facts.index | facts.absorbed else None
     return None
 
 
@@ -125,7 +123,7 @@ def _collect(problem: Problem, statement: Statement, facts: Facts, repeated: boo
         return
     for expr in expressions(statement):
         roots = expr.args if isinstance(expr, Call) and isinstance(node, int) else (expr,)
-        if isinstance(expr, Call) and expr.op == "load":
+        if isinstance(expr, Call) and (expr.op == "load" or is_atomic(expr)):
             roots = expr.args
         elif isinstance(expr, Call) and expr.op == "dot":
             roots = expr.args[2:]  # the operands are read from shared memory
@@ -156,8 +154,6 @@ def _collect_structure(
     targets = statement.targets if isinstance(statement, Assign) else ()
     if expr.op == "reduce" and expr.attribute("axis") is not None:
         problem.reductions += [(node, expr.attribute("axis"), target) for target in targets if target.type.is_tile]
-    elif is_atomic(expr):
-        problem.relations += [Relation(node, target, (), id(statement)) for target in targets]
 
 
 def tile_uses(expr: Expr, facts: Facts) -> Iterator[tuple[Variable, Path]]:
