@@ -51,8 +51,7 @@ from .staging.ring_copies import lower_copying_loop
 from .staging.rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .staging.row_copies import lower_row_load
 from .state import Accesses
-from .text.operators import Text
-from .text.spell import inverse
+from .text.operators import Text, inverse
 from .text.tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .text.unit import Blank, Branch, Comment, Line, Loop, Mark, Node
 

@@ -97,3 +97,11 @@ def outside_parentheses(text: str) -> str:
     while (shorter := INNERMOST.sub("", text)) != text:
         text = shorter
     return text
+
+
+def inverse(test: Text) -> str:
+    """The opposite of a condition."""
+    match = re.fullmatch(r"([^=!&|?<>]+) ([=!])= ([^=!&|?<>]+)", test.text)
+    if match and f" {match[2]}= " in outside_parentheses(test.text):
+        return f"{match[1]} {'!' if match[2] == '=' else '='}= {match[3]}"
+    return f"!{test.within(15)}"

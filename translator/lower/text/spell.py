@@ -23,7 +23,7 @@ from ...ops.registry import OPS
 from ...schedule.tiles.paths import Axes
 from .literals import literal_text, plain_text
 from .needs import Used
-from .operators import ATOM, INFIX, UNARY, WIDE_CAST, Text, added, loosest, outside_parentheses, placed
+from .operators import ATOM, INFIX, UNARY, WIDE_CAST, Text, added, loosest, placed
 from .point import Point, PointBit, coordinate
 
 WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)")
@@ -411,14 +411,6 @@ def is_power_of_two(expr: Expr) -> bool:
         expr = expr.args[0]
     value = int(expr.value) if isinstance(expr, Literal) else 0
     return value > 0 and value & (value - 1) == 0
-
-
-def inverse(test: Text) -> str:
-    """The opposite of a condition."""
-    match = re.fullmatch(r"([^=!&|?<>]+) ([=!])= ([^=!&|?<>]+)", test.text)
-    if match and f" {match[2]}= " in outside_parentheses(test.text):
-        return f"{match[1]} {'!' if match[2] == '=' else '='}= {match[3]}"
-    return f"!{test.within(15)}"
 
 
 def _launch_call(expr: Expr) -> tuple[str, int] | None:
