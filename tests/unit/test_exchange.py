@@ -125,9 +125,10 @@ def test_shuffles_find_every_element_in_the_own_warp() -> None:
         for thread in range(1 << held.thread_bits):
             for register, element in enumerate(elements(held, thread)):
                 where[element][thread // 32].add(register)
+        wanted_by = [elements(wanted, thread) for thread in range(1 << wanted.thread_bits)]
         for register in range(prod(wanted.register_shape())):
             for warp in range(1 << held.thread_bits - LANE_BITS):
-                asked = {elements(wanted, thread)[register] for thread in range(32 * warp, 32 * warp + 32)}
+                asked = {own[register] for own in wanted_by[32 * warp : 32 * warp + 32]}
                 common = set.intersection(*(where[element][warp] for element in asked))
                 assert common, (shape, held, wanted)  # every lane of the warp can send the same register
     assert found > 20
@@ -284,6 +285,7 @@ def test_lanes_copy_for_others_of_their_warp() -> None:
     """Every element is copied once, by a lane of the reader's warp; 128 bytes meet no bank twice, sectors stay together."""
     copies = 0
     for shape, used, _ in PAIRS:
+        used_by = [elements(used, thread) for thread in range(1 << used.thread_bits)]
         for axis, itemsize in itertools.product(range(len(shape)), (2, 4)):
             width = min(used.run(axis), 16 // itemsize)
             copy = warp_copy(used, shape, axis, width, itemsize, (1,) * len(shape)) if width * itemsize >= 4 else None
@@ -294,12 +296,13 @@ def test_lanes_copy_for_others_of_their_warp() -> None:
                 assert sectors_of(copy.layout, axis, width, itemsize) <= sectors_of(used, axis, width, itemsize)
             lanes = 1 << copy.lane_bits
             places = [copy.swizzle.place((lane,))[0] for lane in range(lanes)]
+            copied_by = [elements(copy.layout, thread) for thread in range(1 << copy.layout.thread_bits)]
             assert sorted(places) == list(range(lanes))
             for thread in range(1 << used.thread_bits):
                 number = sum((thread >> source & 1) << bit for bit, source in enumerate(copy.copiers))
                 copier = number % lanes + number // lanes * 32
                 assert copier // 32 == thread // 32
-                assert elements(copy.layout, copier) == elements(used, thread)
+                assert copied_by[copier] == used_by[thread]
             copiers = [
                 sum((lane >> s & 1) << b for b, s in enumerate(copy.copiers[: copy.lane_bits])) for lane in range(32)
             ]
