@@ -10,12 +10,14 @@ import random
 import re
 from dataclasses import dataclass
 
+from random_lines import Choices
+
 SHAPES = {"s": "()", "f": "()", "i": "(N,)", "v": "(N,)", "r": "(R,)", "m": "(R, N)"}
 """The kinds of values by the letter that their names begin with: integer and float scalars, integer and float tiles."""
 
 PLACES = {"i": "column", "v": "column", "r": "row", "m": "at"}
 FLOATS = "fvrm"
-TILES = "ivrm"
+FLOAT_TILES = "vrm"
 
 # {x} is a value of the same kind, {c} a condition of its shape, {p} one of scalars, {k} a number, {place} the kind's places.
 LEAVES = {
@@ -68,16 +70,12 @@ HELPERS = {
 
 
 @dataclass
-class Expressions:
+class Expressions(Choices):
     """Writes expressions of what is in scope; `square` says that tiles of rank 2 may be multiplied."""
 
     random: random.Random
     square: bool
     products: int = 0
-
-    def chance(self, share: float) -> bool:
-        """True in so many cases of one."""
-        return self.random.random() < share
 
     def value(self, kind: str, scope: dict[str, str], depth: int = 0) -> str:
         """A value of a kind; `scope` has the kind of each name."""

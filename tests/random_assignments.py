@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from random_assigned_values import FLOATS, HELPERS, PLACES, TILES, Expressions
+from random_assigned_values import FLOAT_TILES, FLOATS, HELPERS, PLACES, Expressions
 from random_lines import Lines
 from random_modules import kernel_of
 from tilewright.runtime.jit import JITFunction
@@ -55,12 +55,8 @@ class Writer(Lines):
 
     def __init__(self, expressions: Expressions, functions: list[Function], results: str = "") -> None:
         """A function's body returns values of kinds `results`, a kernel's stores."""
-        self.random, self.expressions, self.functions, self.results = (
-            expressions.random,
-            expressions,
-            functions,
-            results,
-        )
+        self.random, self.expressions = expressions.random, expressions
+        self.functions, self.results = functions, results
         self.lines: list[str] = []
         self.indent, self.names, self.trips, self.loops = 1, 0, 1, 0
         self.exchanged = ""  # kinds that an atomic has taken from memory
@@ -165,7 +161,7 @@ class Writer(Lines):
 
     def memory(self, scope: dict[str, str], depth: int) -> None:
         """A name is stored, and maybe loaded again; or it takes what an exchange with memory finds there."""
-        names = [name for name, kind in scope.items() if kind in TILES and kind != "i"]
+        names = [name for name, kind in scope.items() if kind in FLOAT_TILES]
         if self.results or not names:
             return
         name = self.pick(*names)

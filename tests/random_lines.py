@@ -6,12 +6,10 @@ import random
 from typing import Any
 
 
-class Lines:
-    """Lines of a kernel, and the source of the choices that make them."""
+class Choices:
+    """The source of choices."""
 
     random: random.Random
-    lines: list[str]
-    indent: int
 
     def pick(self, *options: Any) -> Any:
         """One of several."""
@@ -20,6 +18,13 @@ class Lines:
     def chance(self, share: float) -> bool:
         """Whether something happens that happens so often."""
         return self.random.random() < share
+
+
+class Lines(Choices):
+    """Lines of a kernel, and the source of the choices that make them."""
+
+    lines: list[str]
+    indent: int
 
     def put(self, *lines: str) -> None:
         """Lines at the present depth; one that ends in a colon goes a level deeper."""

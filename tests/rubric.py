@@ -252,7 +252,7 @@ def no_loop_hides_another(file: Generated) -> Iterator[str]:
         if code(line).strip() and not line.lstrip().startswith("#"):
             while around and around[-1][0] >= indent:
                 around.pop()
-        for name in re.findall(r"\bfor \(\w+ (\w+) = ", code(line)):
+        for name in re.findall(r"\bfor \([\w ]+ (\w+) = ", code(line)):
             if name in (other for _, other in around):
                 yield f"{number}: {name} is a loop's around it too"
             around.append((indent, name))

@@ -114,9 +114,10 @@ def _stands_alone(statement: Statement) -> Iterator[str]:
 
 def _own_results(statement: Statement) -> Iterator[str]:
     """No reduction reads its results, no load other elements of its result than the one that it loads."""
-    for target in statement.targets if isinstance(statement, Assign) else ():
-        if isinstance(statement, Assign) and reads_what_it_writes(statement, target):
-            yield f"{target.name} is read by the statement that assigns it"
+    if isinstance(statement, Assign):
+        for target in statement.targets:
+            if reads_what_it_writes(statement, target):
+                yield f"{target.name} is read by the statement that assigns it"
 
 
 def _effects_are_structured(statement: Statement) -> Iterator[str]:

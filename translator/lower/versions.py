@@ -27,7 +27,7 @@ def versions_of_one_array(
     alike = _alike(kernel, facts, schedule, scopes, named)
     if not alike:
         return
-    values = only_values(kernel.body)
+    values = only_values(kernel.body)  # loads too: some are made where they are used, and read their masks there
     lazy = {*facts.absorbed, *facts.index, *schedule.functions} & values.keys()
     order: dict[int, int] = {}  # of statements, by their `id`
     assigned = {parameter.variable: -1 for parameter in kernel.parameters}  # where each variable is first

@@ -261,6 +261,7 @@ class Speller:
         return Text(f"{first.within(12, '+')} + {further}", 12, "+", wide=first.wide) if further else first
 
     def _in_common(self, call: Call, point: Point | None) -> tuple[Point, str] | None:
+        """See `first_of_vector`; None, too, for what is made of a tile that the statement is changing."""
         if point is None or not _may_be_common(call):
             return None
         if self._assigned and not self._assigned.isdisjoint(used_variables(call)):

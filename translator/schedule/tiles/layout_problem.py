@@ -105,7 +105,8 @@ def statement_node(statement: Statement, facts: Facts) -> Node | None:
         case Assign(value=Call(op="box_load" | "row_load")):
             return None
         case Assign(targets=(target, *_)):
-            return target if target.type.is_tile and target not in facts.index | facts.absorbed else None
+            held = target.type.is_tile and target not in facts.index and target not in facts.absorbed
+            return target if held else None
     return None
 
 
