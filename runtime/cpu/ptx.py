@@ -23,7 +23,7 @@ MMA_DOUBLE = re.compile(r"\"mma\.sync\.aligned\.m(8|16)n8k(\d+)\.row\.col\.f64\.
 MMA = re.compile(r"\"mma\.sync\.aligned\.m16n8k(\d+)\.row\.col\.\w+\.(\w+)\.(\w+)\.\w+ ")
 WGMMA = re.compile(r"\"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)\.\w+\.(\w+)\.(\w+) ")
 WGMMA_OPERANDS = re.compile(r"\"(\{[^}]*\}|%\d+), %\d+((?:, \d)+);\"")
-EMPTY_ASM = 'asm volatile("" :'
+NO_CHANGE = re.compile(r'asm volatile\("(mov\.b32 %0, %1;)?" :')  # of helpers that only tell the compiler something
 
 
 @functools.cache
@@ -48,7 +48,7 @@ def _replaced(match: re.Match[str]) -> str:
     if not re.search(r"\basm\b|\bshared_address\(|__cvta_generic_to_shared\(", body):
         return match[0]
     lines = match[0].count("\n")
-    if EMPTY_ASM in body:  # constrains the compiler, does nothing
+    if NO_CHANGE.search(body):
         return f"{match['template'] or ''}{match['head']}) {{}}" + "\n" * (lines - _height(match))
     call = _multiplication(body, match["name"])
     if call is not None:

@@ -110,6 +110,7 @@ TEMPLATES = (
     "wgmma_fence",
     "wgmma_commit",
     "wgmma_wait",
+    "wgmma_take",
     "wgmma_pin",
     "fragment_pin",
     "wgmma_fragment",

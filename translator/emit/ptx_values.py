@@ -77,7 +77,7 @@ def _mma_split(steps: int, parts: int, **_: Any) -> dict[str, Any]:
     }
 
 
-def _wgmma_pin(acc: str = "f32") -> dict[str, Any]:
+def _wgmma_registers(acc: str = "f32") -> dict[str, Any]:
     return _accumulator(acc)
 
 
@@ -126,7 +126,8 @@ PTX_VALUES: dict[str, Callable[..., dict[str, Any]]] = {
     "mma": _mma,
     "mma_double": _mma_double,
     "mma_split": _mma_split,
-    "wgmma_pin": _wgmma_pin,
+    "wgmma_take": _wgmma_registers,
+    "wgmma_pin": _wgmma_registers,
     "wgmma": _wgmma,
 }
 

@@ -150,13 +150,16 @@ def fence(context: Context, statement: Assign, name: str, accumulator: str) -> t
     context.use_helper("wgmma_fence")
     if id(statement) in context.stages.in_flight or is_running(context, statement):
         return (Line("wgmma_fence();"),)  # earlier products may be on their way: the registers are not to be touched
-    return (pin(context, name, accumulator), Line("wgmma_fence();"))
+    return (_of_registers(context, "wgmma_take", name, accumulator), Line("wgmma_fence();"))
 
 
 def pin(context: Context, name: str, accumulator: str) -> Node:
     """Keeps uses of the accumulator on their side of this line."""
-    helper = context.needs.distinct_helper("wgmma_pin", "wgmma_pin", {"acc": accumulator})
-    return Line(f"{helper}({name});")
+    return _of_registers(context, "wgmma_pin", name, accumulator)
+
+
+def _of_registers(context: Context, helper: str, name: str, accumulator: str) -> Node:
+    return Line(f"{context.needs.distinct_helper(helper, helper, {'acc': accumulator})}({name});")
 
 
 def after(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:

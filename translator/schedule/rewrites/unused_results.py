@@ -1,7 +1,8 @@
-"""Atomics whose result nobody needs become statements of their own, whatever else is assigned to the same variable.
+"""What nobody needs becomes no code: notes in place of statements that only give a value, statements in place of atomics' results.
 
-In: a typed kernel. Out: the same kernel, in which such an atomic is an `Effect`: nothing that is dropped because its value is not
-used does anything but give a value. What is computed from such a result, which nobody needs either, leaves a note.
+In: a typed kernel. Out: the same kernel, in which every assignment but those of volatile loads gives what some effect, condition
+or bound depends on. So no plan makes room, copies or barriers for what is not computed. An atomic whose result nobody needs is an
+`Effect`.
 """
 
 from __future__ import annotations
@@ -9,39 +10,29 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...analysis.facts import has_effect, needed_variables
-from ...ir.nodes import Assign, Call, Effect, Kernel, Note, Statement, Variable
+from ...ir.nodes import Assign, Call, Effect, Kernel, Note, Origin, Statement
 from ...ir.rewrite import with_replaced
-from ...ir.walk import read_variables, statements
+from ...ir.structured import assigns, is_atomic
+from ...ir.walk import statements
 
 
 def without_unused_results(kernel: Kernel) -> Kernel:
     """See the module docstring."""
-    found = [s for s in statements(kernel.body) if isinstance(s, Assign) and _is_atomic(s)]
-    if not found:
-        return kernel
     needed = needed_variables(kernel.body)
-    unused = [s for s in found if not needed.intersection(s.targets)]
-    if not unused:
-        return kernel
-    replaced: dict[int, Statement] = {id(s): Effect(s.origin, s.value) for s in unused if isinstance(s.value, Call)}
-    readers = _readers(kernel, {target for s in unused for target in s.targets})
-    code = {s.origin for s in statements(kernel.body) if id(s) not in readers}
-    for key, reader in readers.items():
-        explains = reader.origin not in code  # a line with code has nothing to explain
-        replaced[key] = Note(reader.origin.noted("its value is not used") if explains else reader.origin)
-    return replace(kernel, body=with_replaced(kernel.body, replaced))
+    unused = [s for s in statements(kernel.body) if isinstance(s, Assign) and needed.isdisjoint(s.targets)]
+    dropped = {id(s) for s in unused if not has_effect(s.value)}
+    code = {s.origin for s in statements(kernel.body) if id(s) not in dropped}
+    replaced: dict[int, Statement] = {}
+    for statement in unused:
+        if id(statement) in dropped:
+            explained = statement.origin.note or statement.origin in code  # by what it says, or by its code
+            replaced[id(statement)] = Note(statement.origin if explained else _explained(statement))
+        elif isinstance(statement.value, Call) and is_atomic(statement.value):
+            replaced[id(statement)] = Effect(statement.origin, statement.value)
+    return replace(kernel, body=with_replaced(kernel.body, replaced)) if replaced else kernel
 
 
-def _readers(kernel: Kernel, lost: set[Variable]) -> dict[int, Assign]:
-    """What reads variables of which no value is left, directly or through others, by `id`: nobody needs any of it."""
-    computed = [s for s in statements(kernel.body) if isinstance(s, Assign) and not has_effect(s.value)]
-    found: dict[int, Assign] = {}
-    while new := [s for s in computed if id(s) not in found and not lost.isdisjoint(read_variables(s))]:
-        found.update({id(s): s for s in new})
-        lost = lost.union(*(s.targets for s in new))
-    return found
-
-
-def _is_atomic(statement: Assign) -> bool:
-    value = statement.value
-    return isinstance(value, Call) and value.op != "load" and has_effect(value)
+def _explained(statement: Assign) -> Origin:
+    """The origin of a statement that becomes no code, with the reason."""
+    same = assigns(statement, "permute")
+    return statement.origin.noted("the same tile seen from another side" if same else "its value is not used")

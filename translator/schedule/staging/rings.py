@@ -245,7 +245,7 @@ def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:
     Large sums leave no registers for a second block; for small tiles a deep ring does what two blocks would.
     """
     stage = sum(plan.dots.staged[tile].stage_bytes for tile in tiles)
-    return max(plan.options.num_stages, min(MOST_STAGES, plan.target.max_dynamic_shared_bytes // stage))
+    return max(plan.options.num_stages, LEAST_STAGES, min(MOST_STAGES, plan.target.max_dynamic_shared_bytes // stage))
 
 
 @frozen
