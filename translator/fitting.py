@@ -8,8 +8,10 @@ shared memory of a whole plan have been counted. So the plain plan is made first
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from .analysis.facts import Facts, find_facts
 from .artifact import Options, Target
@@ -88,6 +90,14 @@ def _in_blocks(kernel: Kernel, options: Options, target: Target, small_loads: bo
     return found
 
 
+@frozen
+class _NoRoom:
+    """A plan that does not fit: how many stages its deepest ring has, 1 without rings, and what it lacks."""
+
+    stages: int
+    error: OutOfResources
+
+
 def _with_room(kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool) -> Plan:
     """The plan with as many stages in its rings as shared memory has room for.
 
@@ -96,22 +106,47 @@ def _with_room(kernel: Kernel, options: Options, target: Target, blocks: int, sm
     Raises:
       OutOfResources: when the kernel does not fit even so.
     """
-    most = stages = max(options.num_stages, rings.MOST_STAGES)
-    in_turns, not_ahead = False, frozenset[Variable]()
+    most = max(options.num_stages, rings.MOST_STAGES)
+    plan = partial(_planned, kernel, options, target, blocks, small_loads)
+    found = _with_most_stages(partial(plan, False), rings.LEAST_STAGES, most)
+    if isinstance(found, _NoRoom):
+        least = 1 if blocks == 1 else rings.LEAST_STAGES  # 1, without rings, where nothing else fits
+        found = _with_most_stages(partial(plan, True), least, most)
+    if isinstance(found, _NoRoom):
+        raise found.error
+    return found
+
+
+def _with_most_stages(plan: Callable[[int], Plan | _NoRoom], least: int, most: int) -> Plan | _NoRoom:
+    """The plan of the most stages from `least` to `most` that fits: fewer need no more room."""
+    found = plan(most)
+    if isinstance(found, Plan):
+        return found
+    most = found.stages - 1
+    while least <= most:
+        stages = (least + most + 1) // 2
+        tried = plan(stages)
+        if isinstance(tried, Plan):
+            found, least = tried, stages + 1
+        else:
+            most = min(stages, tried.stages) - 1
+    return found
+
+
+def _planned(
+    kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool, in_turns: bool, most_stages: int
+) -> Plan | _NoRoom:
+    """The plan with rings of at most so many stages."""
+    not_ahead = frozenset[Variable]()
     while True:
-        planned, chosen = rings.plan_rings(kernel, options, target, stages, small_loads, not_ahead)
+        planned, chosen = rings.plan_rings(kernel, options, target, most_stages, small_loads, not_ahead)
         facts = find_facts(planned)
         schedule = decide(planned, facts, options, target, chosen, blocks)
-        if late := loads_in_turn(planned, facts, schedule):
-            not_ahead |= late
-            continue
-        try:
-            return Plan(planned, facts, schedule, lower_kernel(planned, facts, schedule, in_turns))
-        except OutOfResources:
-            fewer = max((ring.stages for ring in chosen.rings), default=1) - 1
-            if fewer >= rings.LEAST_STAGES or (in_turns and chosen.rings and blocks == 1):
-                stages = fewer
-            elif not in_turns:
-                stages, in_turns = most, True
-            else:
-                raise
+        late = loads_in_turn(planned, facts, schedule)
+        if not late:
+            break
+        not_ahead |= late
+    try:
+        return Plan(planned, facts, schedule, lower_kernel(planned, facts, schedule, in_turns))
+    except OutOfResources as error:
+        return _NoRoom(max((ring.stages for ring in chosen.rings), default=1), error)
