@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tilewright as triton
+from before_and_after import KINDS, before_and_after, check
 from dot_cases import Case, Problem, all_cases
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,3 +85,16 @@ def test_samples(sample: str) -> None:
         [sys.executable, str(ROOT / "samples" / f"{sample}.py")], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0 and "largest error" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_computed_before_a_product_stays_apart_from_what_is_computed_after_it(kind: str) -> None:
+    """Ptxas takes one for the other where a wgmma adds to the registers that the first is computed from."""
+    import torch
+
+    def run(*arrays: np.ndarray) -> np.ndarray:
+        own = [torch.from_numpy(array).cuda() for array in arrays]
+        before_and_after[(1,)](*own, 5, B=64, N=32, KIND=kind, num_warps=4)
+        return own[2].cpu().numpy()
+
+    check(kind, run)

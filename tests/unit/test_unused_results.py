@@ -1,4 +1,4 @@
-"""Atomics whose result is dropped, or given to a variable that something else is assigned to: they are done all the same."""
+"""What nobody needs: no code, no copies and no barriers for it, but atomics whose result is dropped are done all the same."""
 
 from __future__ import annotations
 
@@ -56,3 +56,51 @@ def test_what_is_computed_from_it_is_left_out(run_everywhere: Any, monkeypatch: 
     source = computed_from.translate("*i32, *i32").source
     assert source.count("old = tl.atomic_add(count_ptr, 2)") == 1
     assert source.count("(its value is not used)") == 2
+
+
+@triton.jit
+def unused_products(a_ptr, b_ptr, out_ptr, n, W: tl.constexpr, B: tl.constexpr):
+    i = tl.arange(0, B)
+    total, largest = tl.zeros((B, B), tl.float32), tl.zeros((B,), tl.float32)
+    for k in range(0, n, B):
+        a = tl.load(a_ptr + i[:, None] * W + k + i[None, :])
+        b = tl.load(b_ptr + (k + i[:, None]) * B + i[None, :])
+        total = tl.dot(a, b, total)
+        largest = tl.maximum(largest, tl.max(a.to(tl.float32), axis=1))
+    tl.store(out_ptr, n)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_a_loop_whose_products_nobody_needs(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its ring expected tiles that nothing copied: a deadlock, for another statement that nobody needs read an operand."""
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
+    a, b, out = np.ones((64, 256), np.float16), np.ones((256, 64), np.float16), np.zeros(1, np.int32)
+    source = unused_products[(1,)](a, b, out, 256, 256, 64).asm["cu"]
+    assert out[0] == 256
+    assert "mbarrier" not in source and "cp_async" not in source and "stage" not in source
+
+
+@pytest.mark.parametrize("needed", [0, 1])
+def test_one_of_two_products_that_share_an_operand(needed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    rng = np.random.default_rng(needed)
+    a, b, c = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((64, 256), (256, 64), (256, 64)))
+    out = np.full((64, 64), 7, np.float32)
+    two_products[(1,)](a, b, c, out, 256, 256, 64, needed)
+    assert np.array_equal(out, a.astype(np.float32) @ (b, c)[needed])
+
+
+@triton.jit
+def two_products(a_ptr, b_ptr, c_ptr, out_ptr, n, W: tl.constexpr, B: tl.constexpr, NEEDED: tl.constexpr):
+    i = tl.arange(0, B)
+    first, second = tl.zeros((B, B), tl.float32), tl.zeros((B, B), tl.float32)
+    for k in range(0, n, B):
+        a = tl.load(a_ptr + i[:, None] * W + k + i[None, :])
+        first = tl.dot(a, tl.load(b_ptr + (k + i[:, None]) * B + i[None, :]), first)
+        second = tl.dot(a, tl.load(c_ptr + (k + i[:, None]) * B + i[None, :]), second)
+    if NEEDED == 0:
+        tl.store(out_ptr + i[:, None] * B + i[None, :], first)
+    else:
+        tl.store(out_ptr + i[:, None] * B + i[None, :], second)

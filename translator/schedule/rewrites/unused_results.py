@@ -1,4 +1,4 @@
-"""What nobody needs becomes no code: notes stand for statements that only give a value, statements for atomics whose result is lost.
+"""What nobody needs becomes no code: notes stand for statements that only give a value, statements for atomics without result.
 
 In: a typed kernel. Out: the same kernel, in which every assignment but those of volatile loads gives what some effect, condition
 or bound depends on. So no plan makes room, copies or barriers for what is not computed. An atomic whose result nobody needs is an
