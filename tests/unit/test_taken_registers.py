@@ -6,6 +6,8 @@ import re
 from typing import Any
 
 import pytest
+import tilewright as triton
+import tilewright.language as tl
 from before_and_after import KINDS, before_and_after, check
 from tilewright.runtime.building import nvrtc
 
@@ -32,3 +34,29 @@ def test_what_is_loaded_is_copied_to_them(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_values_are_right(kind: str, run_everywhere: Any) -> None:
     check(kind, lambda *args: run_everywhere(before_and_after, (1,), *args, 5, B=64, N=32, KIND=kind)[2])
+
+
+@triton.jit
+def sums(x_ptr, y_ptr, out_ptr, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    at = i[:, None] * B + i[None, :]
+    x, y = tl.load(x_ptr + at), tl.load(x_ptr + B * B + at)
+    started = tl.dot(x, y)
+    scaled = tl.load(y_ptr + at)
+    for _ in range(n):
+        scaled = scaled * tl.load(y_ptr + i)[:, None]
+        scaled = tl.dot(x, y, scaled)
+    read = tl.load(y_ptr + at)
+    read = read * started
+    started = tl.maximum(read, started)
+    read = tl.dot(x, y, read)
+    other = tl.dot(y, x, started)
+    tl.store(out_ptr + at, started + scaled + read + other)
+
+
+def test_a_sum_that_only_its_product_reads_needs_none() -> None:
+    source = sums.translate("*fp16:16, *fp32:16, *fp32:16, i32, 64", arch="sm_90a", num_warps=4).source
+    before_fence = re.findall(r"(wgmma_\w+)\((\w+)\);\n *wgmma_fence\(\);", source)
+    assert [helper for helper, name in before_fence if name == "scaled"] == ["wgmma_pin"]
+    assert {helper for helper, name in before_fence if name != "scaled"} == {"wgmma_take"}
+    assert len(before_fence) == 4

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import PurePath
 
 from ..analysis.facts import Facts
 from ..analysis.meeting import Places
+from ..analysis.own_sums import dots_with_own_sums
 from ..hardware import LANE_BITS, WARP_SIZE, WARPGROUP_BITS
 from ..ir.c_names import is_library_name
 from ..ir.nodes import Call, DeviceFunction, For, Kernel, Statement, Variable
@@ -381,6 +382,11 @@ class Context:
         self.shared.being_read.clear()
         self.order.loaded_from.clear()
         self.order.stored_to.clear()
+
+    @cached_property
+    def own_sums(self) -> frozenset[int]:
+        """The dots, by `id`, whose sums only they have read so far."""
+        return dots_with_own_sums(self.kernel.body)
 
     @contextmanager
     def conversions(self, entries: dict[tuple[Variable, Layout], str]) -> Iterator[None]:

@@ -150,6 +150,8 @@ def fence(context: Context, statement: Assign, name: str, accumulator: str) -> t
     context.use_helper("wgmma_fence")
     if id(statement) in context.stages.in_flight or is_running(context, statement):
         return (Line("wgmma_fence();"),)  # earlier products may be on their way: the registers are not to be touched
+    if id(statement) in context.own_sums:
+        return (pin(context, name, accumulator), Line("wgmma_fence();"))
     return (_of_registers(context, "wgmma_take", name, accumulator), Line("wgmma_fence();"))
 
 
