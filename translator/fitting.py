@@ -92,7 +92,7 @@ def _in_blocks(kernel: Kernel, options: Options, target: Target, small_loads: bo
 
 @frozen
 class _NoRoom:
-    """A plan that does not fit: how many stages its deepest ring has, 1 without rings, and what it lacks."""
+    """A plan that does not fit: how many stages it has at most, 1 without rings, and what it lacks."""
 
     stages: int
     error: OutOfResources
@@ -149,4 +149,5 @@ def _planned(
     try:
         return Plan(planned, facts, schedule, lower_kernel(planned, facts, schedule, in_turns))
     except OutOfResources as error:
-        return _NoRoom(max((ring.stages for ring in chosen.rings), default=1), error)
+        # Beside the stages on their way, threads hold the tile that they use: such a ring is one stage deeper than it says.
+        return _NoRoom(max((ring.stages + (ring.kind == "own") for ring in chosen.rings), default=1), error)

@@ -94,7 +94,9 @@ def fill_by_copy(context: Context, statement: Assign, layout: Layout, name: str,
     return [
         Line(f"{context.declaration(copy, layout, fresh)};"),
         *context.each_register(layout, lambda at: _store_element(context, fresh, target, value, at)),
-        *context.each_register(layout, lambda at: _copy_element(name, fresh, at)),
+        *context.each_register(
+            layout, lambda at: (Line(f"{indexed(context, name, target, at)} = {indexed(context, fresh, copy, at)};"),)
+        ),
     ]
 
 
@@ -112,11 +114,6 @@ def _update(place: str, value: Expr, text: str) -> str | None:
         if isinstance(first, Use) and text.startswith(f"{place} {sign} "):
             return f"{place} {sign}= {text[len(place) + 3 :]};"
     return None
-
-
-def _copy_element(name: str, source: str, point: Point) -> tuple[Node, ...]:
-    index = "".join(f"[{point.indices[axis].text}]" for axis in point.layout.array_axes())
-    return (Line(f"{name}{index} = {source}{index};"),)
 
 
 def _is_zero(value: Expr) -> bool:
