@@ -29,7 +29,7 @@ def _owns(dot: Assign, before: Sequence[Statement]) -> bool:
     for statement in reversed(before):
         if isinstance(statement, Assign) and dot.target in statement.targets:
             return _is_new(statement.value)
-        inside = (statement, *statements((statement,)))
+        inside = statements((statement,))
         if any(dot.target in {*read_variables(one), *assigned_variables(one)} for one in inside):
             return False
     return False

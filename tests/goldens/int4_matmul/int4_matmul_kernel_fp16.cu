@@ -318,8 +318,7 @@ __device__ __forceinline__ void wgmma_wait()
 }
 
 // Gives `tile` registers of its own, which only the wgmma that follow write: ptxas (12.9 to 13.5) may take
-// what was computed from a register before a wgmma for what is computed from it afterwards. The copies cost
-// no instruction.
+// what was computed from a register before a wgmma for what is computed from it afterwards.
 template <int ROWS, int COLS>
 __device__ __forceinline__ void wgmma_take(float (&tile)[ROWS][COLS])
 {
