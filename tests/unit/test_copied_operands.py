@@ -103,3 +103,34 @@ def test_fragments_of_an_operand_in_registers_are_made_once(run_everywhere: Any,
     )
     a, b, c = (one.astype(float) for one in (a, b, c))
     np.testing.assert_array_equal(out, 2 * a @ b - (2 * a + changed) @ c)
+
+
+@triton.jit
+def copied_beside_a_tensor_copy(a_ptr, b_ptr, c_ptr, copy_ptr, K, limit, M: tl.constexpr, BLOCK_K: tl.constexpr):
+    # The mask keeps tensor copies from b, which the block needs twice: it is loaded into registers and copied for the dot.
+    m, k = tl.arange(0, M), tl.arange(0, BLOCK_K)
+    total = tl.zeros((M, M), tl.float32)
+    for start in range(0, K, BLOCK_K):
+        a = tl.load(a_ptr + m[:, None] * K + (start + k)[None, :])
+        at = (start + k)[:, None] * M + m[None, :]
+        b = tl.load(b_ptr + at, mask=at < limit, other=0.0)
+        total = tl.dot(a, b, total)
+        tl.store(copy_ptr + at, b)
+    tl.store(c_ptr + m[:, None] * M + m[None, :], total)
+
+
+def test_a_copy_waits_for_the_product_that_reads_the_one_before(run_everyhow: Any) -> None:
+    side, depth = 64, 256
+    text = copied_beside_a_tensor_copy.translate("*fp16:16, *fp16:16, *fp32:16, *fp16:16, i32:16, i32, 64, 64").source
+    assert "tma_load_2d(a[stage]" in text and "b_shared[b_place]" in text
+    limit = depth * side - 5
+    a, b = (
+        np.random.default_rng(s).integers(-3, 4, shape).astype(np.float16)
+        for s, shape in enumerate(((64, 256), (256, 64)))
+    )
+    outs = np.zeros((side, side), np.float32), np.zeros_like(b)
+    runs = run_everyhow(copied_beside_a_tensor_copy, (1,), [a, b, *outs, depth, limit, side, 64], num_warps=4)
+    b.reshape(-1)[limit:] = 0
+    for *_, c, copy, _, _, _, _ in runs:
+        np.testing.assert_array_equal(c, a.astype(float) @ b.astype(float))
+        np.testing.assert_array_equal(copy, b)

@@ -222,7 +222,8 @@ def _box_ring(plan: RingPlan, loop: For, top: list[Statement], boxes: _Boxes, co
     keep_totals(plan, loop, [*boxes.totals, *totals_of(own)])
     running = assigned_for(totals_of(own))
     stages = min(_wanted_stages(plan, tiles), most_stages)
-    overlapped = _overlapped(plan, loop, (*tiles, *plan.dots.mixed))
+    brought = tuple(statement.target for statement, _ in boxes.of_loads)
+    overlapped = _overlapped(plan, loop, (*tiles, *brought))
     return Ring(loop.variable, "tma", tiles, stages, counted, overlapped, own=held, ahead=ahead, running=running)
 
 
