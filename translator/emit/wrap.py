@@ -12,8 +12,8 @@ from ..language.printing import encodable
 WIDTH = 110
 # Where a line may break, the loosest first; commas end a line, operators begin the next.
 BREAKS = (
-    ("; ",), (", ",), (" ? ", " : "), (" || ",), (" && ",), (" | ",), (" ^ ",), (" & ",), (" << ", " >> "),
-    (" + ", " - "), (" * ", " / ", " % "),
+    ("; ",), (", ",), (" ? ", " : "), (" || ",), (" && ",), (" | ",), (" ^ ",), (" & ",),
+    (" == ", " != ", " < ", " <= ", " > ", " >= "), (" << ", " >> "), (" + ", " - "), (" * ", " / ", " % "),
 )  # fmt: skip
 FIRST = frozenset(mark[0] for marks in BREAKS for mark in marks)
 TEMPLATE = re.compile(r"\w<(?=[\w ,*]+>\()")  # the opening bracket of template arguments of a call

@@ -56,7 +56,7 @@ def build_kernel(
         parameters=tuple(parameters),
         constants=constants | sides,
         body=without_unread_results(tuple(builder.statements)),
-        functions=tuple(builder.functions.values()),
+        functions=tuple(dict.fromkeys(builder.functions.values())),
         numbers={name: number for name, number in builder.numbers.items() if number is not None},
         globals=tuple(builder.globals.values()),
         readings=builder.outside.readings,

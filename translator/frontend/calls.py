@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..diagnostics import ArgumentError, CompilationError, DTypeError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use, Variable
+from ..ir.rewrite import renamed
 from ..ir.types import ORDINALS, ValueType
-from ..ir.walk import read_inside, used_variables, what_decides, where_from
+from ..ir.walk import assigned_variables, read_inside, statements, used_variables, what_decides, where_from
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin, without_annotations
 from ..language.dtypes import DType, PointerType
@@ -169,7 +170,8 @@ def _as_device_function(builder: Builder, target: KernelFunction, bound: dict[st
     if key not in builder.functions:
         known = dict(builder.functions)
         try:
-            builder.functions[key] = _build_function(builder, target, runtime, static, span)
+            built = _build_function(builder, target, runtime, static, span)
+            builder.functions[key] = _known_or_new(known.values(), built)
         except (NotElementwiseError, CompilationError):  # what is wrong with it shows when it is inlined
             builder.functions.clear()
             builder.functions.update(known)
@@ -244,6 +246,28 @@ def _build_function(
         raise NotElementwiseError
     deciding = where_from(body, inner.decided).intersection(kept)
     return DeviceFunction(target.__name__, kept, types.pop(), body, origin, inner.source.docstring, deciding)
+
+
+def _known_or_new(known: Iterable[DeviceFunction], new: DeviceFunction) -> DeviceFunction:
+    """One of some functions that does the same as a new one, or the new one.
+
+    Compile-time arguments that only choose branches leave nothing of themselves, such as a flag by each caller's own name.
+    """
+    for other in known:
+        pairs = dict(zip(_variables(new), _variables(other), strict=False))
+        parameters = tuple(pairs.get(parameter, parameter) for parameter in new.parameters)
+        deciding = frozenset(pairs.get(parameter, parameter) for parameter in new.deciding)
+        same = (new.name, new.result, new.origin) == (other.name, other.result, other.origin)
+        same &= (parameters, deciding) == (other.parameters, other.deciding)
+        if same and all(one.type == pairs[one].type for one in pairs) and renamed(new.body, pairs) == other.body:
+            return other
+    return new
+
+
+def _variables(function: DeviceFunction) -> tuple[Variable, ...]:
+    """The variables of a function, in the order in which they stand in it."""
+    assigned = (variable for statement in statements(function.body) for variable in assigned_variables(statement))
+    return tuple(dict.fromkeys((*function.parameters, *assigned)))
 
 
 def _visit_callee(inner: Builder) -> None:

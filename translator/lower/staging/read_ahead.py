@@ -79,7 +79,7 @@ def read_ahead(
             for load in loads:
                 if distances[load.target] == distance:
                     note = "read ahead of the copies" if distance == 1 else "and of what finds their addresses"
-                    reading += [*tag(load.origin, note, bool(reading), again=True), *lower_load(context, load)]
+                    reading += [*tag(load.origin, note, bool(reading)), *lower_load(context, load)]
             function = context.names.once("find_tiles" if distance == 1 else "find_further", ("find", loop, distance))
             what = "the tiles" if distance == 1 else f"what `{functions[-1]}` reads"
             functions.append(function)
