@@ -78,7 +78,9 @@ def user_comments_are_kept(file: Generated) -> Iterator[str]:
     lines = statements(file.kernel)
     left_out = {number for _, tag in file.tags() for number in lines_left_out(tag)}
     for token in tokenize.generate_tokens(io.StringIO(file.source).readline):
-        inside = min(lines) - 2 <= token.start[0] <= max(lines) and not token.string.startswith(("# fmt:", "# noqa"))
+        inside = file.kernel.lineno <= token.start[0] <= max(lines) and not token.string.startswith(
+            ("# fmt:", "# noqa")
+        )
         if token.type != tokenize.COMMENT or not inside or " ".join(token.string.lstrip("# ").split()) in text:
             continue
         if left_out.isdisjoint((token.start[0], min((line for line in lines if line > token.start[0]), default=0))):

@@ -124,3 +124,48 @@ def ends_of_lines(x_ptr):
 def test_comments_have_no_trigraphs_of_the_backslash() -> None:
     text = ends_of_lines.translate("*fp32").source
     assert "??/" not in text and "// a trigraph of a backslash ?? /\n" in text and "?\\?/: %d" in text
+
+
+# fmt: off
+@triton.jit
+def commented_parameters(
+    # Pointers: not aligned, since this very long remark takes more than a line of the text has room for, and goes on
+    x_ptr, y_ptr,  # two of them
+    out_ptr,  #
+    n,  # elements; a backslash \
+    # Meta-parameters
+    BLOCK: tl.constexpr,  # elements a program
+    # a power of two
+):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n) + tl.load(y_ptr + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def one_commented(x_ptr, o_ptr,  # written
+                  SIZE: tl.constexpr):
+    tl.store(o_ptr + tl.arange(0, SIZE), tl.load(x_ptr + tl.arange(0, SIZE)))
+# fmt: on
+
+
+def test_comments_at_parameters_stand_at_the_parameters(run_everywhere: Any) -> None:
+    lines = commented_parameters.translate("*fp32, *fp32, *fp32, i32, 64").source.splitlines()
+    start = lines.index("commented_parameters(")
+    assert lines[start + 1 : start + 6] == [
+        "    // Pointers: not aligned, since this very long remark takes more than a line of the text has room for, and",
+        "    // goes on",
+        "    const float* x_ptr, const float* y_ptr,   // two of them",
+        "    float* out_ptr,",
+        "    int n)   // elements; a backslash \\.",
+    ]
+    constant = next(number for number, line in enumerate(lines) if line.startswith("constexpr int BLOCK ="))
+    assert lines[constant - 1] == "// Meta-parameters"
+    assert lines[constant].endswith("   // elements a program a power of two")
+    x, y = np.random.default_rng(0).standard_normal((2, 100)).astype(np.float32)
+    *_, out = run_everywhere(commented_parameters, (2,), x, y, np.zeros(128, np.float32), 100, BLOCK=64)[:3]
+    np.testing.assert_array_equal(out[:100], x + y)
+
+
+def test_what_a_launch_adds_stands_apart() -> None:
+    text = one_commented.translate("*fp32:16, *fp32:16, 64").source
+    assert "one_commented(\n    const float* x_ptr, float* o_ptr)   // written\n{" in text

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..lower.text.unit import TOPICS, Constant
-from .wrap import WIDTH, wrap_code, wrap_comment
+from .wrap import commented, wrap_comment
 
 COMMENT_COLUMN = 64
 # Not ASCII are constexpr names, until `ascii_code`; of the marks that Python takes in them, \w has none.
@@ -60,10 +60,12 @@ def values_in_code(chosen: list[tuple[str, dict[str, Any]]], helpers: list[str])
 
 
 def constant_lines(constant: Constant) -> list[str]:
-    """The declaration, with its comment beside it or above it."""
+    """The declaration, with its comment beside it or above it, below what else is said of it."""
     text = f"constexpr {constant.ctype} {constant.name} = {constant.value};"
-    line = f"{text:<{COMMENT_COLUMN - 3}}   // {constant.comment}" if constant.comment else text
-    return [line] if len(line) <= WIDTH else [*wrap_comment(constant.comment, 0), *wrap_code(text, 0)]
+    above = [line for comment in constant.above for line in wrap_comment(comment, 0)]
+    if not constant.comment:
+        return [*above, text]
+    return [*above, *commented(f"{text:<{COMMENT_COLUMN - 3}}", constant.comment, 0)]
 
 
 def words_of(text: str) -> list[str]:

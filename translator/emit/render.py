@@ -26,6 +26,7 @@ from ..lower.text.unit import (
 from .ascii_code import ascii_code
 from .constants import constant_lines, used_constants, values_in_code, words_of
 from .helpers import order_helpers
+from .signature import plain_signature, signature_lines
 from .templates import environment, filled
 from .used import used_helpers
 from .wrap import WIDTH, closed, wrap_code, wrap_comment
@@ -42,9 +43,8 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, str, int], ...]]:
     chosen = [(template, _with_text(values)) for template, values in order_helpers(unit.helpers, unit.packets)]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
     own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.bounds))
-    signature = _signature(unit)
     rendered = {_render_helper(*one): one for one in chosen}
-    helpers = used_helpers(list(rendered), "\n".join((own, *signature)))
+    helpers = used_helpers(list(rendered), "\n".join((own, *plain_signature(unit))))
     values = values_in_code([rendered[helper] for helper in helpers], helpers)
     used = used_constants(unit.constants, "\n".join((own, *values)), helpers)
     text = (
@@ -62,7 +62,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, str, int], ...]]:
             dynamic_shared=_struct_lines(unit.dynamic_shared),
             static_shared=[line for array in _together(unit.static_shared) for line in _shared_lines(array, True)],
             functions=functions,
-            signature="\n".join(signature),
+            signature="\n".join(signature_lines(unit)),
             body="\n".join(line for line, _ in body),
         )
     )
@@ -298,7 +298,3 @@ def _shared_lines(array: Shared, static: bool, indent: int = INDENT) -> list[str
     if static:
         align = f"__shared__ __align__({array.align}) " if array.align else "__shared__ "
     return wrap_code(f"{align}{array.ctype} {array.name}{array.dimensions};   // {array.comment}", indent)
-
-
-def _signature(unit: Unit) -> list[str]:
-    return wrap_code(f"{unit.name}({', '.join(unit.parameters)})", 0)

@@ -122,8 +122,7 @@ def _loosest(text: str, indent: int, opened: int) -> tuple[tuple[int, int, int],
 
 def wrap_comment(text: str, indent: int, prefix: str = "// ", continuation: str = "// ") -> list[str]:
     """A comment in as many lines as it takes; a line that ends within the text would end the comment."""
-    if not text.isprintable():
-        text = encodable(" ".join(text.splitlines()))
+    text = _printable(text)
     lines: list[str] = []
     current = " " * indent + prefix
     empty = True
@@ -137,6 +136,16 @@ def wrap_comment(text: str, indent: int, prefix: str = "// ", continuation: str 
         empty = False
     lines.append(closed(current))
     return lines
+
+
+def commented(code: str, comment: str, indent: int) -> list[str]:
+    """Code (with its indent) and a comment behind it, or above it where the line has no room."""
+    line = closed(f"{code}   // {_printable(comment)}")
+    return [line] if len(line) <= WIDTH else [*wrap_comment(comment, indent), *wrap_code(code.strip(), indent)]
+
+
+def _printable(comment: str) -> str:
+    return comment if comment.isprintable() else encodable(" ".join(comment.splitlines()))
 
 
 def closed(comment: str) -> str:

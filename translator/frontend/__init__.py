@@ -31,6 +31,7 @@ def build_kernel(
     from ..ir.nodes import Kernel, Parameter
     from .builder import Builder
     from .calls import source_of
+    from .parameter_comments import parameter_comments
     from .statements import visit_block
     from .unread import without_unread_results
 
@@ -61,6 +62,7 @@ def build_kernel(
         globals=tuple(builder.globals.values()),
         readings=builder.outside.readings,
         static_loops=tuple(builder.static_loops),
+        parameter_comments=parameter_comments(source.definition),
     )
 
 

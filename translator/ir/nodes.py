@@ -263,6 +263,18 @@ class Parameter:
     divisibility: int = 1
 
 
+@frozen
+class ParameterComments:
+    """The user's comments at a parameter, without "# ": the lines above it, and what stands beside it.
+
+    `begins_line` tells whether it is the first in its line: what stands beside a line may be about all parameters in it.
+    """
+
+    above: tuple[str, ...] = ()
+    beside: str = ""
+    begins_line: bool = True
+
+
 @frozen(eq=False)
 class DeviceFunction:
     """A called function of scalars that keeps its identity in the output. Compared by identity.
@@ -316,6 +328,7 @@ class Kernel:
       globals: the outer values that the kernel read, by reader and name: they are part of what was translated.
       readings: everything that names of the text stood for; None when that cannot be told.
       static_loops: where its loops of `tl.static_range` stand, by their serial numbers.
+      parameter_comments: the user's, by the name of the argument; empty where there is none.
     """
 
     name: str
@@ -330,3 +343,4 @@ class Kernel:
     globals: tuple[tuple[Any, str, Any], ...] = ()
     readings: tuple[Reading, ...] | None = None
     static_loops: tuple[LoopPlace, ...] = ()
+    parameter_comments: Mapping[str, ParameterComments] = field(default_factory=dict)

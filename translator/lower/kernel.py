@@ -12,7 +12,7 @@ from ..analysis.origins import Origins
 from ..analysis.overflow import wrapping_calls
 from ..hardware import REGISTER_FILE, REGISTER_STEP
 from ..ir.c_names import MATH_NAMES, can_be_global
-from ..ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Statement, Variable
+from ..ir.nodes import Assign, Call, Expr, For, Kernel, Literal, ParameterComments, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32, float64, int32
@@ -114,8 +114,15 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         body=with_parts_named((*prologue, *infinities, Blank(), *body)),
         needs=needed_architecture(context),
         unequal=frozenset(context.needs.unequal | with_loops.unequal),
+        parameter_comments=_parameter_comments(kernel),
     )
     return unit
+
+
+def _parameter_comments(kernel: Kernel) -> tuple[ParameterComments, ...]:
+    """The user's, by parameter; a descriptor's sides and strides stand in the line of its address."""
+    others = ParameterComments(begins_line=False)
+    return tuple(kernel.parameter_comments.get(parameter.variable.name, others) for parameter in kernel.parameters)
 
 
 def _name_launch_words(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -291,23 +298,31 @@ def _constants(kernel: Kernel) -> dict[str, Any]:
 def _user_constants(context: Context, mentioned: frozenset[str]) -> list[Constant]:
     """Constexpr parameters that are numbers, under their own names: sides of tiles first, strides that are 1 last.
 
-    `mentioned` are the names in the kernel's text.
+    `mentioned` are the names in the kernel's text. Where the user says what a parameter is, that stands for our own words.
     """
-    constants = []
+    constants, sides = [], {}
     for name, value in _constants(context.kernel).items():
-        comment = _sides(context, name, mentioned)
-        if not can_be_global(name):
+        spelled = _spelled_constant(value, name in context.speller.arithmetic.doubles)
+        if spelled is None or not can_be_global(name):
             continue  # its value is written out
-        if isinstance(value, bool):
-            constants.append(Constant(name, "true" if value else "false", comment, "bool", "user"))
-        elif isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
-            dtype = literal_type(value)
-            text = str(value) if dtype == int32 else literal_text(value, dtype)
-            constants.append(Constant(name, text, comment, dtype.cuda, "user"))
-        elif isinstance(value, float):
-            dtype = float64 if name in context.speller.arithmetic.doubles else float32
-            constants.append(Constant(name, literal_text(value, dtype), comment, dtype.cuda, "user"))
-    return sorted(constants, key=lambda constant: (not constant.comment, constant.value == "1"))
+        sides[name] = _sides(context, name, mentioned)
+        users = context.kernel.parameter_comments.get(name, ParameterComments())
+        text, ctype = spelled
+        constants.append(Constant(name, text, users.beside or sides[name], ctype, "user", users.above))
+    return sorted(constants, key=lambda constant: (not sides[constant.name], constant.value == "1"))
+
+
+def _spelled_constant(value: Any, as_double: bool) -> tuple[str, str] | None:
+    """(text, C++ type) of a compile-time value; None for one that is no number."""
+    if isinstance(value, bool):
+        return "true" if value else "false", "bool"
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
+        dtype = literal_type(value)
+        return str(value) if dtype == int32 else literal_text(value, dtype), dtype.cuda
+    if isinstance(value, float):
+        dtype = float64 if as_double else float32
+        return literal_text(value, dtype), dtype.cuda
+    return None
 
 
 def _doubles(kernel: Kernel) -> frozenset[str]:

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from ...frozen import frozen
-from ...ir.nodes import Origin
+from ...ir.nodes import Origin, ParameterComments
 from ...ir.static_loops import StaticLoop, Trip
 
 PythonLine = tuple[str, int]  # the name of its file, "" where that is the kernel's, and its number
@@ -199,13 +199,17 @@ TOPICS = ("user", "threads", "tiles", "stages", "operands", "stores")
 
 @frozen
 class Constant:
-    """`constexpr <ctype> <name> = <value>;   // <comment>`. Constants of a topic stand together, in the order of `TOPICS`."""
+    """`constexpr <ctype> <name> = <value>;   // <comment>`, below lines of comment. Constants of a topic stand together.
+
+    Topics come in the order of `TOPICS`.
+    """
 
     name: str
     value: str
     comment: str = ""
     ctype: str = "int"
     topic: str = "tiles"
+    above: tuple[str, ...] = ()
 
 
 @frozen
@@ -272,6 +276,7 @@ class Unit:
       static_shared: arrays declared `__shared__` in the kernel.
       packets: sizes of vector accesses, in bytes.
       name, parameters, bounds: of the kernel; the last is the qualifier that bounds its threads or their registers.
+      parameter_comments: the user's, of the first of the parameters; launching adds others behind them.
       body: its statements.
       needs: the first architecture that has its instructions; of "sm_90a" it is the only one.
       unequal: static loops that could not be written as loops, since their trips differ.
@@ -295,3 +300,4 @@ class Unit:
     body: tuple[Node, ...]
     needs: str = "sm_80"
     unequal: frozenset[StaticLoop] = frozenset()
+    parameter_comments: tuple[ParameterComments, ...] = ()
