@@ -169,3 +169,41 @@ def test_comments_at_parameters_stand_at_the_parameters(run_everywhere: Any) -> 
 def test_what_a_launch_adds_stands_apart() -> None:
     text = one_commented.translate("*fp32:16, *fp32:16, 64").source
     assert "one_commented(\n    const float* x_ptr, float* o_ptr)   // written\n{" in text
+
+
+# fmt: off
+@triton.jit
+def commented_flags(x_ptr, n,  # how much is added
+                    # Flags
+                    ADD: tl.constexpr,  # whether to add
+                    # Sizes
+                    SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    if ADD:
+        tl.store(x_ptr + i, tl.load(x_ptr + i) + n)
+# fmt: on
+
+
+def test_a_parameter_without_a_constant_has_its_comment_in_the_header() -> None:
+    text = commented_flags.translate("*fp32:16, i32, True, 256").source
+    assert "//   constexpr  ADD = True (whether to add),\n//              SIZE = 256\n" in text
+    assert "// Flags\n// Sizes\nconstexpr int SIZE = 256;" in text
+
+
+@triton.jit
+def promised_in_a_branch(x_ptr, n, m, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for t in range(n):
+        if t > 0:
+            i = t * B + tl.arange(0, B)
+            i = tl.max_contiguous(tl.multiple_of(i, B), B)
+            m = tl.multiple_of(m + 16, 16)
+            m = tl.multiple_of(m, 16)
+        tl.store(x_ptr + i, tl.load(x_ptr + i) + m)
+
+
+def test_a_promise_of_what_a_branch_assigns_is_no_code(run_everywhere: Any) -> None:
+    text = promised_in_a_branch.translate("*fp32:16, i32, i32, 64").source
+    assert text.count("(a promise: no code)") == 2 and "m = m;" not in text and "i[e] = i[e];" not in text
+    x, *_ = run_everywhere(promised_in_a_branch, (1,), np.zeros(192, np.float32), 3, 16, B=64)
+    np.testing.assert_array_equal(x, np.repeat((16, 32, 48), 64))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ..ir.nodes import ParameterComments
+from ..ir.nodes import NO_COMMENTS, ParameterComments
 from ..lower.text.unit import Unit
 from .wrap import WIDTH, commented, wrap_code, wrap_comment
 
 INDENT = 4
-OTHERS = ParameterComments(begins_line=False)
 OF_LAUNCH = ParameterComments(("What the launch adds",))  # above the first parameter that is none of the user's
 
 
@@ -24,7 +23,7 @@ def signature_lines(unit: Unit) -> list[str]:
     together: list[str] = []
     comments = [*unit.parameter_comments, *([OF_LAUNCH] if len(unit.parameter_comments) <= last else [])]
     for number, text in enumerate(unit.parameters):
-        here = comments[number] if number < len(comments) else OTHERS
+        here = comments[number] if number < len(comments) else NO_COMMENTS
         if here.begins_line or here.above:
             lines += [*_filled(together), *(line for comment in here.above for line in wrap_comment(comment, INDENT))]
             together = []

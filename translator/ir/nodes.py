@@ -275,6 +275,9 @@ class ParameterComments:
     begins_line: bool = True
 
 
+NO_COMMENTS = ParameterComments(begins_line=False)
+
+
 @frozen(eq=False)
 class DeviceFunction:
     """A called function of scalars that keeps its identity in the output. Compared by identity.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
-from .nodes import Assign, Call, Expr, Statement, Variable
+from .nodes import Assign, Call, Expr, Statement, Use, Variable
 from .walk import REARRANGES, subexpressions, used_variables
 
 STRUCTURED = frozenset(
@@ -42,3 +42,11 @@ def reads_what_it_writes(statement: Assign, target: Variable) -> bool:
 def assigns(statement: Statement, *ops: str) -> TypeGuard[Assign]:
     """Whether a statement assigns what one of some operations gives."""
     return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op in ops
+
+
+def is_promise_alone(statement: Assign) -> bool:
+    """Whether a statement only promises something of what it assigns to itself: `x = tl.multiple_of(x, 16)`."""
+    value = statement.value
+    while isinstance(value, Call) and value.op == "hint":
+        value = value.args[0]
+    return value is not statement.value and isinstance(value, Use) and value.variable is statement.target

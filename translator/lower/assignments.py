@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
+from ..ir.structured import is_promise_alone
 from ..ir.walk import REARRANGES, subexpressions
 from ..schedule.tiles.layout import Layout
 from ..schedule.tiles.layout_problem import tile_uses
@@ -24,7 +25,7 @@ EQUAL = "equal for all of a thread's elements"
 def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     """`target = value`: a scalar, the arrays of an index tile, or a register tile."""
     target, value = statement.target, statement.value
-    if target in context.role.program_variables.values() or target in context.given:
+    if target in context.role.program_variables.values() or target in context.given or is_promise_alone(statement):
         return ()
     if not target.type.is_tile:
         text = _scalar_text(context, value)

@@ -12,7 +12,7 @@ from ..analysis.origins import Origins
 from ..analysis.overflow import wrapping_calls
 from ..hardware import REGISTER_FILE, REGISTER_STEP
 from ..ir.c_names import MATH_NAMES, can_be_global
-from ..ir.nodes import Assign, Call, Expr, For, Kernel, Literal, ParameterComments, Statement, Variable
+from ..ir.nodes import NO_COMMENTS, Assign, Call, Expr, For, Kernel, Literal, ParameterComments, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32, float64, int32
@@ -121,8 +121,8 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
 
 def _parameter_comments(kernel: Kernel) -> tuple[ParameterComments, ...]:
     """The user's, by parameter; a descriptor's sides and strides stand in the line of its address."""
-    others = ParameterComments(begins_line=False)
-    return tuple(kernel.parameter_comments.get(parameter.variable.name, others) for parameter in kernel.parameters)
+    names = (parameter.variable.name for parameter in kernel.parameters)
+    return tuple(kernel.parameter_comments.get(name, NO_COMMENTS) for name in names)
 
 
 def _name_launch_words(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -301,14 +301,19 @@ def _user_constants(context: Context, mentioned: frozenset[str]) -> list[Constan
     `mentioned` are the names in the kernel's text. Where the user says what a parameter is, that stands for our own words.
     """
     constants, sides = [], {}
+    above: tuple[str, ...] = ()
     for name, value in _constants(context.kernel).items():
         spelled = _spelled_constant(value, name in context.speller.arithmetic.doubles)
         if spelled is None or not can_be_global(name):
             continue  # its value is written out
         sides[name] = _sides(context, name, mentioned)
-        users = context.kernel.parameter_comments.get(name, ParameterComments())
+        users = context.kernel.parameter_comments.get(name, NO_COMMENTS)
+        above += users.above
         text, ctype = spelled
-        constants.append(Constant(name, text, users.beside or sides[name], ctype, "user", users.above))
+        constants.append(Constant(name, text, users.beside or sides[name], ctype, "user", above))
+        above = (
+            () if name in mentioned else above
+        )  # what stands above several is shown at the first that the text names
     return sorted(constants, key=lambda constant: (not sides[constant.name], constant.value == "1"))
 
 

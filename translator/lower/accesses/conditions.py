@@ -47,7 +47,7 @@ def _tested_at_once(context: Context, access: Access, layout: Layout, axis: int,
     """
     named = context.axis_names.find(layout.axes[axis])
     if named is not None and run > 1 and named.num_registers == named.run > 1 and same % named.run == 0:
-        return named.vector  # all that a thread has along this axis
+        return named.vector if axis == access.axis else named.count  # all that a thread has along this axis
     if axis == access.axis and access.width > 1 and run % access.width == 0:
         return width_name(context, layout, access)
     return ""

@@ -9,7 +9,7 @@ from typing import Any
 from ... import version
 from ...artifact import Options, Target, TensorMap, in_cpp
 from ...hardware import LANE_BITS, WARPGROUP, WARPGROUP_BITS
-from ...ir.nodes import Call, Kernel, Parameter
+from ...ir.nodes import NO_COMMENTS, Call, Kernel, Parameter
 from ...ir.types import Dim
 from ...ir.walk import expressions, statements, subexpressions
 from ...language.hints import is_unfit
@@ -45,7 +45,7 @@ def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str
     fields = (
         HeaderField("target", (_target(context),)),
         HeaderField("arguments", _arguments(context)),
-        HeaderField("constexpr", _constants(context.kernel)),
+        HeaderField("constexpr", _constants(context, mentioned)),
         HeaderField("launch", _launch(context, dynamic_bytes)),
         HeaderField("compile", _compile(context)),
         HeaderField("guards", (f"holds for {', '.join(map(in_cpp, rings.guards))}; otherwise take --no-guards",)),
@@ -127,21 +127,26 @@ def _argument_facts(context: Context, parameter: Parameter) -> tuple[str, str]:
     return kind, f"{divisor}-byte aligned" if variable.type.is_pointer else f"a multiple of {divisor}"
 
 
-def _constants(kernel: Kernel) -> tuple[str, ...]:
-    """The compile-time values, as many in a line as have room."""
-    entries = []
-    for name, value in kernel.constants.items():
-        if isinstance(value, Dim):
-            continue  # of a descriptor's block, whose box `maps` tells
-        entries.append(f"{name} = {_shown(value)}")
-    lines = [""]
-    for number, entry in enumerate(entries):
-        text = entry + ("," if number < len(entries) - 1 else "")
-        if lines[-1] and len(lines[-1]) + 1 + len(text) > ROOM:
+def _constants(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
+    """The compile-time values, as many in a line as have room.
+
+    One that the text has no constant for has the user's comment here: it is neither mentioned nor the side of a tile.
+    """
+    kernel, tiles = context.kernel, (*context.schedule.staged, *context.schedule.layouts)
+    declared = mentioned | {getattr(side, "symbol", None) for tile in tiles for side in tile.type.shape}
+    lines, with_comment = [""], True
+    values = {
+        name: value for name, value in kernel.constants.items() if not isinstance(value, Dim)
+    }  # `maps` tells of those
+    for number, (name, value) in enumerate(values.items(), 1):
+        comment = kernel.parameter_comments.get(name, NO_COMMENTS).beside if name not in declared else ""
+        text = f"{name} = {_shown(value)}{f' ({comment})' if comment else ''}" + ("," if number < len(values) else "")
+        if lines[-1] and (comment or with_comment or len(lines[-1]) + 1 + len(text) > ROOM):
             lines.append(text)
         else:
             lines[-1] += f" {text}" if lines[-1] else text
-    return tuple(lines) if entries else ("none",)
+        with_comment = bool(comment)
+    return tuple(lines) if values else ("none",)
 
 
 def _shown(value: Any) -> str:

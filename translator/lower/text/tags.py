@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...ir.nodes import Assign, Effect, Origin, Statement
-from ...ir.structured import assigns
+from ...ir.structured import assigns, is_promise_alone
 from ...ir.walk import statements
 from ..context import Context
 from .unit import Blank, Comment, Node
@@ -117,6 +117,8 @@ def _notes(context: Context, statement: Statement) -> Iterator[str]:
     if not isinstance(statement, Assign) or len(statement.targets) != 1:
         return
     target = statement.target
+    if is_promise_alone(statement):
+        yield "a promise: no code"
     if id(statement) in context.stages.started:
         yield "its product is there"
     if target in context.role.program_variables.values():
