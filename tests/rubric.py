@@ -78,10 +78,10 @@ def user_comments_are_kept(file: Generated) -> Iterator[str]:
     lines = statements(file.kernel)
     left_out = {number for _, tag in file.tags() for number in lines_left_out(tag)}
     for token in tokenize.generate_tokens(io.StringIO(file.source).readline):
-        inside = file.kernel.lineno <= token.start[0] <= max(lines) and not token.string.startswith(
-            ("# fmt:", "# noqa")
-        )
-        if token.type != tokenize.COMMENT or not inside or " ".join(token.string.lstrip("# ").split()) in text:
+        inside = file.kernel.lineno <= token.start[0] <= max(lines)
+        if token.type != tokenize.COMMENT or not inside or token.string.startswith(("# fmt:", "# noqa")):
+            continue
+        if " ".join(token.string.lstrip("# ").split()) in text:
             continue
         if left_out.isdisjoint((token.start[0], min((line for line in lines if line > token.start[0]), default=0))):
             yield f"lost: {token.string}"

@@ -20,7 +20,8 @@ def parameter_comments(definition: cst.FunctionDef) -> Mapping[str, ParameterCom
 
     One on a line of its own is about the parameter below it, behind the last parameter about that one.
     """
-    parameters = [*definition.params.params, *definition.params.kwonly_params]
+    given = definition.params
+    parameters = [*given.posonly_params, *given.params, *given.kwonly_params]
     first, lines = _of(definition.whitespace_before_params)
     above, begins = tuple(filter(None, (first, *lines))), True
     found: dict[str, ParameterComments] = {}
@@ -29,10 +30,8 @@ def parameter_comments(definition: cst.FunctionDef) -> Mapping[str, ParameterCom
         if number == len(parameters) - 1:
             beside, below = " ".join(filter(None, (beside, *below))), ()
         found[parameter.name.value] = ParameterComments(above, beside, begins)
-        above, begins = (
-            below,
-            isinstance(getattr(parameter.comma, "whitespace_after", None), cst.ParenthesizedWhitespace),
-        )
+        above, behind = below, getattr(parameter.comma, "whitespace_after", None)
+        begins = isinstance(behind, cst.ParenthesizedWhitespace)
     return found if any(one.above or one.beside for one in found.values()) else {}
 
 

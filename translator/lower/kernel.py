@@ -311,9 +311,8 @@ def _user_constants(context: Context, mentioned: frozenset[str]) -> list[Constan
         above += users.above
         text, ctype = spelled
         constants.append(Constant(name, text, users.beside or sides[name], ctype, "user", above))
-        above = (
-            () if name in mentioned else above
-        )  # what stands above several is shown at the first that the text names
+        if name in mentioned:  # what stands above several is shown at the first that the text names
+            above = ()
     return sorted(constants, key=lambda constant: (not sides[constant.name], constant.value == "1"))
 
 

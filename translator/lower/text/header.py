@@ -135,9 +135,8 @@ def _constants(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
     kernel, tiles = context.kernel, (*context.schedule.staged, *context.schedule.layouts)
     declared = mentioned | {getattr(side, "symbol", None) for tile in tiles for side in tile.type.shape}
     lines, with_comment = [""], True
-    values = {
-        name: value for name, value in kernel.constants.items() if not isinstance(value, Dim)
-    }  # `maps` tells of those
+    # The sides of a descriptor's block are left out: `maps` tells of its box.
+    values = {name: value for name, value in kernel.constants.items() if not isinstance(value, Dim)}
     for number, (name, value) in enumerate(values.items(), 1):
         comment = kernel.parameter_comments.get(name, NO_COMMENTS).beside if name not in declared else ""
         text = f"{name} = {_shown(value)}{f' ({comment})' if comment else ''}" + ("," if number < len(values) else "")
