@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from rubric import Generated, every_statement_is_quoted, user_comments_are_kept
+from rubric import Generated, comments_name_what_there_is, every_statement_is_quoted, user_comments_are_kept
 
 
 @triton.jit
@@ -100,3 +100,39 @@ def test_loops_that_are_written_out_say_which_trips_these_are() -> None:
         for k in range(2):
             assert f"if DOUBLED:    (j = {j}, k = {k}, false in this specialisation: without L" in text
             assert f"+= tl.load(x_ptr + (2 * j + k) * N + i)    (j = {j}, k = {k})" in text
+
+
+@triton.jit
+def of_rows(x_ptr, rows_ptr, out_ptr, M: tl.constexpr, T: tl.constexpr, BLOCK_M: tl.constexpr):
+    offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    x = tl.load(x_ptr + offs_m[:, None] * T + tl.arange(0, T)[None, :], mask=offs_m[:, None] < M, other=0.0)
+    tl.store(out_ptr + offs_m, tl.sum(x, axis=1), mask=offs_m < M)
+
+
+def test_a_remark_on_a_test_of_several_rows_names_a_constant_of_the_file() -> None:
+    text = of_rows.translate("*fp32:16, *i32:16, *fp32:16, 32, 512, 16").source
+    assert "// One test for BLOCK_M elements: M and the index of the first are multiples of BLOCK_M." in text
+    file = Generated(text, Path(__file__).read_text(encoding="utf-8"), "of_rows")
+    assert [*comments_name_what_there_is(file)] == []
+
+
+@triton.jit
+def gathered(x_ptr, rows_ptr, y_ptr, out_ptr, count, M: tl.constexpr, N: tl.constexpr, BLOCK: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BLOCK)
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(0, count, BLOCK):
+        # which rows
+        rows = tl.load(rows_ptr + start + k, mask=start + k < count, other=0)
+        x = tl.load(x_ptr + rows[:, None] * M + m[None, :])
+        y = tl.load(y_ptr + rows[:, None] * N + n[None, :])
+        total = tl.dot(x.T, y, total)
+    tl.store(out_ptr + m[:, None] * N + n[None, :], total)
+
+
+def test_a_comment_goes_ahead_with_its_load() -> None:
+    text = gathered.translate("*fp16:16, *i32:16, *fp16:16, *fp32:16, i32, 32, 32, 32").source
+    lines = [line.strip() for line in text.splitlines()]
+    assert lines.count("// which rows") == 1
+    assert "rows = tl.load(" in lines[lines.index("// which rows") + 1]
+    file = Generated(text, Path(__file__).read_text(encoding="utf-8"), "gathered")
+    assert "(read ahead of the copies)" in text and [*user_comments_are_kept(file)] == []

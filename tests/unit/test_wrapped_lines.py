@@ -27,3 +27,13 @@ def test_a_part_that_fills_a_line_ends_no_breaking(line: str, indent: int) -> No
 def test_a_name_that_fits_nowhere_stands_alone() -> None:
     name = "n" * (WIDTH + 5)
     assert wrap_code(f"a = f({name}, b);", 4) == ["    a =", f"        f({name},", "          b);"]
+
+
+def test_a_comparison_is_a_place_to_break() -> None:
+    one, other = "first_values_of_this_thread[r][c]", "values_of_the_other_thread[r][c]"
+    line = f"largest[r] = combine(largest[r], {{{one}, static_cast<int>({one} != {other})}});"
+    assert max(map(len, wrap_code(line, 24))) <= WIDTH
+    assert wrap_code(f"const bool chosen = {one} + {one} >= {other};", 12) == [
+        f"{' ' * 12}const bool chosen = {one} + {one}",
+        f"{' ' * 16}>= {other};",
+    ]
