@@ -177,7 +177,10 @@ def commented_flags(x_ptr, n,  # how much is added
                     # Flags
                     ADD: tl.constexpr,  # whether to add
                     # Sizes
-                    SIZE: tl.constexpr):
+                    SIZE: tl.constexpr, OTHER: tl.constexpr,
+                    # Ways
+                    WAY: tl.constexpr  # which one
+                    ):
     i = tl.arange(0, SIZE)
     if ADD:
         tl.store(x_ptr + i, tl.load(x_ptr + i) + n)
@@ -185,9 +188,10 @@ def commented_flags(x_ptr, n,  # how much is added
 
 
 def test_a_parameter_without_a_constant_has_its_comment_in_the_header() -> None:
-    text = commented_flags.translate("*fp32:16, i32, True, 256").source
-    assert "//   constexpr  ADD = True (whether to add),\n//              SIZE = 256\n" in text
-    assert "// Flags\n// Sizes\nconstexpr int SIZE = 256;" in text
+    text = commented_flags.translate("*fp32:16, i32, True, 256, 2, 'sum'").source
+    assert "//   constexpr  ADD = True (whether to add),\n//              SIZE = 256, OTHER = 2,\n" in text
+    assert "\n//              WAY = 'sum' (Ways; which one)\n" in text
+    assert "// Flags\n// Sizes\nconstexpr int SIZE = 256;" in text and text.count("// Sizes") == 1
 
 
 @triton.jit

@@ -35,7 +35,7 @@ from .staging.warp_roles import lower_body
 from .state import MemoryFacts
 from .static_loops import rolled
 from .text.axis_names import UNNAMED_TILE, AxisNames
-from .text.header import header_fields, needed_architecture, title
+from .text.header import declared, header_fields, needed_architecture, title
 from .text.literals import literal_text
 from .text.names import Names, entry_name
 from .text.repeats import with_parts_named
@@ -300,7 +300,7 @@ def _user_constants(context: Context, mentioned: frozenset[str]) -> list[Constan
 
     `mentioned` are the names in the kernel's text. Where the user says what a parameter is, that stands for our own words.
     """
-    constants, sides = [], {}
+    constants, sides, shown = [], {}, declared(context, mentioned)
     above: tuple[str, ...] = ()
     for name, value in _constants(context.kernel).items():
         spelled = _spelled_constant(value, name in context.speller.arithmetic.doubles)
@@ -311,7 +311,7 @@ def _user_constants(context: Context, mentioned: frozenset[str]) -> list[Constan
         above += users.above
         text, ctype = spelled
         constants.append(Constant(name, text, users.beside or sides[name], ctype, "user", above))
-        if name in mentioned:  # what stands above several is shown at the first that the text names
+        if name in shown:  # what stands above several is said at the first that is declared
             above = ()
     return sorted(constants, key=lambda constant: (not sides[constant.name], constant.value == "1"))
 

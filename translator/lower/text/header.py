@@ -127,18 +127,24 @@ def _argument_facts(context: Context, parameter: Parameter) -> tuple[str, str]:
     return kind, f"{divisor}-byte aligned" if variable.type.is_pointer else f"a multiple of {divisor}"
 
 
-def _constants(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
-    """The compile-time values, as many in a line as have room.
+def declared(context: Context, mentioned: frozenset[str]) -> frozenset[str]:
+    """The compile-time parameters that the file declares as constants: those that it mentions, and the sides of its tiles."""
+    tiles = (*context.schedule.staged, *context.schedule.layouts)
+    sides = (getattr(side, "symbol", None) for tile in tiles for side in tile.type.shape)
+    return mentioned.union(filter(None, sides))
 
-    One that the text has no constant for has the user's comment here: it is neither mentioned nor the side of a tile.
-    """
-    kernel, tiles = context.kernel, (*context.schedule.staged, *context.schedule.layouts)
-    declared = mentioned | {getattr(side, "symbol", None) for tile in tiles for side in tile.type.shape}
-    lines, with_comment = [""], True
+
+def _constants(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
+    """The compile-time values, as many in a line as have room, with the user's comments at those that become no constants."""
+    kernel, constants = context.kernel, declared(context, mentioned)
     # The sides of a descriptor's block are left out: `maps` tells of its box.
     values = {name: value for name, value in kernel.constants.items() if not isinstance(value, Dim)}
+    last = max((number for number, name in enumerate(values, 1) if name in constants), default=0)
+    lines, with_comment = [""], True
     for number, (name, value) in enumerate(values.items(), 1):
-        comment = kernel.parameter_comments.get(name, NO_COMMENTS).beside if name not in declared else ""
+        users = kernel.parameter_comments.get(name, NO_COMMENTS)
+        above = users.above if number > last else ()  # else a constant below has it
+        comment = "; ".join(filter(None, (*above, users.beside))) if name not in constants else ""
         text = f"{name} = {_shown(value)}{f' ({comment})' if comment else ''}" + ("," if number < len(values) else "")
         if lines[-1] and (comment or with_comment or len(lines[-1]) + 1 + len(text) > ROOM):
             lines.append(text)
