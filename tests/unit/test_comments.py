@@ -174,6 +174,8 @@ def test_what_a_launch_adds_stands_apart() -> None:
 # fmt: off
 @triton.jit
 def commented_flags(x_ptr, n,  # how much is added
+                    # Texts
+                    HOW: tl.constexpr,
                     # Flags
                     ADD: tl.constexpr,  # whether to add
                     # Sizes
@@ -188,10 +190,13 @@ def commented_flags(x_ptr, n,  # how much is added
 
 
 def test_a_parameter_without_a_constant_has_its_comment_in_the_header() -> None:
-    text = commented_flags.translate("*fp32:16, i32, True, 256, 2, 'sum'").source
-    assert "//   constexpr  ADD = True (whether to add),\n//              SIZE = 256, OTHER = 2,\n" in text
+    text = commented_flags.translate("*fp32:16, i32, 'all', True, 256, 2, 'sum'").source
+    assert (
+        "//   constexpr  HOW = 'all',\n//              ADD = True (whether to add),\n//              SIZE = 256, OTHER = 2,\n"
+        in text
+    )
     assert "\n//              WAY = 'sum' (Ways; which one)\n" in text
-    assert "// Flags\n// Sizes\nconstexpr int SIZE = 256;" in text and text.count("// Sizes") == 1
+    assert "// Texts\n// Flags\n// Sizes\nconstexpr int SIZE = 256;" in text and text.count("// Sizes") == 1
 
 
 @triton.jit

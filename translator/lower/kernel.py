@@ -303,12 +303,12 @@ def _user_constants(context: Context, mentioned: frozenset[str]) -> list[Constan
     constants, sides, shown = [], {}, declared(context, mentioned)
     above: tuple[str, ...] = ()
     for name, value in _constants(context.kernel).items():
+        users = context.kernel.parameter_comments.get(name, NO_COMMENTS)
+        above += users.above
         spelled = _spelled_constant(value, name in context.speller.arithmetic.doubles)
         if spelled is None or not can_be_global(name):
             continue  # its value is written out
         sides[name] = _sides(context, name, mentioned)
-        users = context.kernel.parameter_comments.get(name, NO_COMMENTS)
-        above += users.above
         text, ctype = spelled
         constants.append(Constant(name, text, users.beside or sides[name], ctype, "user", above))
         if name in shown:  # what stands above several is said at the first that is declared
