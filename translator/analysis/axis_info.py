@@ -204,6 +204,8 @@ def _floordiv(call: Call, args: list[AxisInfo]) -> AxisInfo:
 
 def _mod(call: Call, args: list[AxisInfo]) -> AxisInfo:
     left, right = args
+    if right.value == 1:
+        return constant(call.type, 0)
     if not left.nonnegative:
         return replace(unknown(call.type), constancy=_gcds(left.constancy, right.constancy))
     axes = range(len(left.contiguity))

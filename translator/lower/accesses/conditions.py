@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...analysis.axis_info import axis_info
 from ...ir.nodes import Call, Expr, Literal, Statement
 from ...ir.walk import MOVES
+from ...language.dtypes import int32, int64
 from ...schedule.accesses.access import Access, Bound
 from ...schedule.tiles.layout import Layout
 from ..context import Context
@@ -65,12 +68,23 @@ def valid_count(context: Context, access: Access, point: Point) -> Text | None:
 
 
 def _count(context: Context, access: Access, bound: Bound, point: Point) -> Text:
-    limit, index = context.speller.spell(bound.bound, point), context.speller.spell(bound.index, point)
+    index = context.speller.spell(bound.index, point)
+    limit = context.speller.spell(_not_widened(bound.bound) if bound.wraps else bound.bound, point)
     if bound.wraps:
-        helper = "count_up_to" if bound.included else "count_below"
-        context.use_helper("count_below", helper, included=bound.included)
+        name, index_type = "count_up_to" if bound.included else "count_below", bound.index.type.dtype
+        values = {"included": bound.included, "index": index_type.cuda}
+        helper = context.needs.distinct_helper("count_below", name, values, str(index_type.itemsize * 8))
         return Text(f"{helper}<{width_name(context, point.layout, access)}>({limit.text}, {index.text})")
     return limit if index.text == "0" else Text(f"{limit.within(12, '-')} - {index.within(13, '-')}", 12, "-")
+
+
+def _not_widened(limit: Expr) -> Expr:
+    """A limit without the cast to more bits that a call of a function implies."""
+    if isinstance(limit, Call) and limit.op in MOVES:
+        inner = _not_widened(limit.args[0])
+        return replace(limit, type=limit.type.with_element(inner.type.element), args=(inner, *limit.args[1:]))
+    widens = isinstance(limit, Call) and limit.op == "cast" and limit.args[0].type.dtype == int32
+    return limit.args[0] if widens and limit.type.dtype == int64 else limit  # type: ignore[attr-defined]
 
 
 def all_tests(context: Context, access: Access, point: Point) -> Text | None:

@@ -18,7 +18,7 @@ from ...hardware import ACCESS_BYTES
 from ...ir.nodes import Call, Expr, Literal, Use, Variable
 from ...ir.types import ValueType, padded
 from ...ir.walk import MOVES
-from ...language.dtypes import PointerType, int1, int32
+from ...language.dtypes import PointerType, int1, int32, int64
 from ..tiles.layout import REGISTER, Layout, bits_of
 
 LARGEST = 2**31 - 1
@@ -33,7 +33,7 @@ class Bound:
     Attributes:
       bound, index: the two sides.
       included: whether the element at the bound may be touched as well.
-      wraps: whether `bound - index`, which says how many elements there are, can leave 32 bits.
+      wraps: whether `bound - index`, which says how many elements there are, can leave 32 bits, as that of 64-bit indices.
     """
 
     bound: Expr
@@ -143,12 +143,14 @@ def _as_bound(
     left, right = part.args
     if part.op in ("gt", "ge"):
         left, right = right, left
-    if left.type.is_pointer or left.type.dtype != int32:
+    if left.type.is_pointer or left.type.dtype not in (int32, int64):
         return None
     index, limit = axis_info(left, environment), axis_info(right, environment)
     if index.contiguity[axis] % width or limit.constancy[axis] % width:
         return None
     included = part.op in ("le", "ge")
+    if left.type.dtype == int64:
+        return Bound(right, left, included, wraps=True)
     if included and limit.value is not None and limit.value < LARGEST:
         right, included = Literal(right.type, limit.value + 1), False
     if index.nonnegative and not (included or _is_size(right, facts, environment)):
