@@ -15,6 +15,7 @@ WARPGROUP = 1 << WARPGROUP_BITS  # threads
 WARPS_OF_WARPGROUP = WARPGROUP // WARP_SIZE
 MOST_THREADS_OF_BLOCK = 1024
 MOST_THREADS = 2048  # on a multiprocessor at once, the most that there is; 1536 on sm_86, sm_89 and sm_120
+MAX_PROGRAMS_ACROSS = 65535  # blocks of a grid along its second and third axis
 LAST_BARRIER = 15  # named barriers are numbered from 0, which is __syncthreads' (PTX, "bar")
 MBARRIER_BYTES = 8  # (PTX, "mbarrier")
 

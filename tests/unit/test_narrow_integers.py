@@ -167,12 +167,12 @@ def heads(x_ptr, out_ptr, H: tl.constexpr, K: tl.constexpr):
 
 def test_numbers_keep_their_names() -> None:
     text = heads.translate("*fp32:16, *fp32:16, 8, 128").source
-    assert "const int places = static_cast<int>(head) * K + tid;" in text
+    assert "const int places = head * K + tid;" in text
 
 
 def test_divisors_need_no_cast_to_64_bits() -> None:
     text = heads.translate("*fp32:16, *fp32:16, 8, 128").source
-    assert "const long long head = static_cast<long long>(blockIdx.x) % H;" in text
+    assert "const int head = program_x % H;" in text
 
 
 @triton.jit
@@ -188,3 +188,69 @@ def test_a_product_that_begins_with_64_bits_has_as_many(run_everywhere: Any) -> 
     np.testing.assert_array_equal(out.reshape(6, 16), x.reshape(6, 20)[:, :16])
     source = planes.translate("*fp32:16, *fp32:16, i32, i32, i32, 16").source
     assert "(static_cast<long long>(program_x) * C + program_y) * H * W" in source
+
+
+@triton.jit
+def tiles_of_a_batch(x_ptr, out_ptr, T, D: tl.constexpr, ROWS: tl.constexpr):
+    # As kernels of long sequences have it: everything from 64-bit program ids, so that addresses cannot overflow.
+    block, batch = tl.program_id(1).to(tl.int64), tl.program_id(2).to(tl.int64)
+    head = batch % 4
+    start = (batch // 4) * T
+    rows = block * ROWS + tl.arange(0, ROWS)
+    d = tl.arange(0, D)
+    total = tl.zeros([ROWS, D], tl.float32)
+    for first in range(0, min((block + 1) * ROWS, T), ROWS):
+        others = first + tl.arange(0, ROWS)
+        x = tl.load(x_ptr + ((start + others) * 4 + head)[:, None] * D + d[None, :], mask=others[:, None] < T, other=0)
+        total += tl.where((rows[:, None] >= others[:, None]), x, 0)
+    for last in range(block * ROWS, -ROWS, -ROWS):
+        total += last
+    tl.store(out_ptr + ((start + rows) * 4 + head)[:, None] * D + d[None, :], total, mask=rows[:, None] < T)
+
+
+@pytest.mark.parametrize("length", [1, 7, 16, 40])
+def test_scalars_and_loops_that_fit(length: int, run_everywhere: Any) -> None:
+    x = np.random.default_rng(length).integers(-9, 9, (2, length, 4, 8)).astype(np.float32)
+    blocks = -(-length // 16)
+    got = run_everywhere(tiles_of_a_batch, (1, blocks, 8), x, np.zeros_like(x), length, D=8, ROWS=16)[1]
+    expected = np.zeros_like(x)
+    for row in range(length):
+        first = row // 16 * 16
+        for other in range(row % 16, first + 1 + row % 16, 16):
+            expected[:, row] += x[:, other]
+        expected[:, row] += sum(range(first, -16, -16))
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_scalars_and_loops_that_fit_in_the_text() -> None:
+    source = tiles_of_a_batch.translate("*fp32:16, *fp32:16, i32, 8, 16").source
+    assert "const int block = blockIdx.y;" in source
+    assert "for (int first = 0; first < min((block + 1) * ROWS, T); first += ROWS) {" in source
+    assert "for (int last = block * ROWS; last > -ROWS; last -= ROWS) {" in source
+    assert "const int others = first + row;" in source and "static_cast<float>(last)" in source
+    assert "const long long start = " in source  # of any T, which no number of programs bounds
+
+
+@triton.jit
+def blocks_across(out_ptr, BLOCK: tl.constexpr):
+    # There may be 2**31 - 1 programs along the first axis: what is made of their number needs 64 bits.
+    start = tl.program_id(0).to(tl.int64) * BLOCK
+    tl.store(out_ptr + start + tl.arange(0, BLOCK), start + tl.arange(0, BLOCK))
+
+
+def test_what_does_not_fit_stays() -> None:
+    source = blocks_across.translate("*i64:16, 1024").source
+    assert "const long long start = " in source
+
+
+@triton.jit
+def counts_on(out_ptr, first, stop):
+    # The number that a loop goes on to behind its last trip must fit, too.
+    for i in range(first.to(tl.int64), min(stop, 2147483647).to(tl.int64), 1000):
+        tl.store(out_ptr, i)
+
+
+def test_what_a_loop_adds_behind_its_last_trip_counts(run_everywhere: Any) -> None:
+    assert "for (long long i = " in counts_on.translate("*i64:16, i32, i32").source
+    (out,) = run_everywhere(counts_on, (1,), np.zeros(1, np.int64), 2**31 - 2500, 2**31 - 1)
+    assert out[0] == 2**31 - 500

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from ..ir.nodes import Call, Expr, Literal, Use, Variable
-from ..ir.walk import MOVES, used_variables
+from ..hardware import MAX_PROGRAMS_ACROSS
+from ..ir.nodes import Call, Expr, For, Literal, Statement, Use, Variable
+from ..ir.walk import MOVES, assignment_counts, statements, used_variables
 from ..language.dtypes import DType
 
 Range = tuple[int, int]
@@ -28,11 +30,32 @@ COMPARISONS = {
 NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 DEEPEST = 16  # definitions that are looked into, one inside the other
+NOTHING: Mapping[Variable, Range] = MappingProxyType({})
 
 
-def integer_range(expr: Expr, definitions: Mapping[Variable, Expr], within: bool = False) -> Range:
-    """The range of an expression of integers."""
-    return _Ranges(definitions, within).of(expr, 0)
+def integer_range(
+    expr: Expr, definitions: Mapping[Variable, Expr], within: bool = False, given: Mapping[Variable, Range] = NOTHING
+) -> Range:
+    """The range of an expression of integers, where some variables have the ranges that are `given`."""
+    return _Ranges(definitions, within, given).of(expr, 0)
+
+
+def loop_ranges(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr]) -> dict[Variable, Range]:
+    """The ranges of the variables of loops, inside of them, that nothing else assigns.
+
+    A range includes what a loop adds behind its last trip, for the text computes that.
+    """
+    counts, found = assignment_counts(body), dict[Variable, Range]()
+    for loop in statements(body):
+        if not isinstance(loop, For) or counts[loop.variable] != 1 or loop.previous is not None:
+            continue
+        bounds = [integer_range(bound, definitions, given=found) for bound in (loop.start, loop.stop, loop.step)]
+        (first, last), (least, most), (down, up) = bounds
+        if loop.descending:
+            found[loop.variable] = min(first, least + 1 + down), last
+        else:
+            found[loop.variable] = first, max(last, most - 1 + up)
+    return found
 
 
 def number_of(expr: Expr, definitions: Mapping[Variable, Expr]) -> int | None:
@@ -58,8 +81,10 @@ def truth_of(condition: Expr, definitions: Mapping[Variable, Expr]) -> bool | No
 class _Ranges:
     """Ranges that are looked up once for each variable and depth: what is made of a variable may mention it many times."""
 
-    def __init__(self, definitions: Mapping[Variable, Expr], within: bool) -> None:
-        self.definitions, self.within = definitions, within
+    def __init__(
+        self, definitions: Mapping[Variable, Expr], within: bool, given: Mapping[Variable, Range] = NOTHING
+    ) -> None:
+        self.definitions, self.within, self.given = definitions, within, given
         self.known: dict[tuple[Variable, int], Range] = {}
 
     def of(self, expr: Expr, depth: int) -> Range:
@@ -69,12 +94,14 @@ class _Ranges:
         match expr:
             case Literal(value=int()):
                 found = expr.reach
+            case Use(variable=variable) if variable in self.given:
+                found = self.given[variable]
             case Use(variable=variable) if variable in self.definitions and depth < DEEPEST:
                 found = self._of_variable(variable, depth + 1)
             case Call(op="arange"):
                 found = (expr.attribute("start"), expr.attribute("end") - 1)
             case Call(op="program_id" | "num_programs"):
-                found = (0, whole[1])
+                found = (0, MAX_PROGRAMS_ACROSS if expr.attribute("axis") else whole[1])
             case Call(op="where", args=(condition, yes, no)):
                 ways = [self._where(condition, yes, True, depth), self._where(condition, no, False, depth)]
                 found = (min(least for least, _ in ways), max(most for _, most in ways))

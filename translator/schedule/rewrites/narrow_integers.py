@@ -1,7 +1,8 @@
-"""Tiles of 64-bit integers whose values fit in 32 bits are computed in 32.
+"""64-bit integers whose values fit in 32 bits are computed in 32: tiles, and the scalars and loops that tiles are made of.
 
 In: a typed kernel. Out: the same kernel, with the same values. torch computes places in 64 bits, clamps them to a picture's side
-and compares them with numbers; a GPU takes two steps for whatever has 64 bits, and one for an address with an offset of 32.
+and compares them with numbers; others take `tl.program_id(1).to(tl.int64)` for everything, so that addresses cannot overflow. A
+GPU takes two steps for whatever has 64 bits, and one for an address with an offset of 32; tensor maps have coordinates of 32.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...analysis.ranges import COMPARISONS, integer_range
-from ...ir.nodes import Assign, Call, CallFunction, Expr, Kernel, Literal, Statement, Use, Variable
+from ...analysis.ranges import COMPARISONS, Range, integer_range, loop_ranges
+from ...ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Literal, Statement, Use, Variable
 from ...ir.rewrite import mapped_in, with_operands, with_replaced
 from ...ir.structured import is_elementwise
 from ...ir.types import ValueType
-from ...ir.walk import MOVES, next_key, only_values, statements
+from ...ir.walk import MOVES, next_key, only_values, statements, subexpressions, used_variables
 from ...language.dtypes import int32, int64
 
 ARITHMETIC = frozenset("add sub mul neg abs minimum maximum floordiv mod and or xor".split())
@@ -25,24 +26,28 @@ INT32 = (-(2**31), 2**31 - 1)
 def with_narrow_integers(kernel: Kernel) -> Kernel:
     """See the module docstring."""
     definitions = only_values(kernel.body)
-    if not any(_is_long(variable.type) for variable in definitions):
+    loops = loop_ranges(kernel.body, definitions)
+    if not any(_is_long(variable.type) for variable in (*definitions, *loops)):
         return kernel
-    narrowing = _Narrowing(definitions, next_key(kernel))
-    parts = Counter(statement.origin for statement in statements(kernel.body))
-    changed: dict[int, Statement] = {}
-    for statement in statements(kernel.body):
-        if isinstance(statement, Assign) and len(statement.targets) == 1 and statement.target in definitions:
-            narrow = narrowing.chosen_value(statement)
-            if narrow is not None:
-                origin, target = statement.origin, narrowing.chosen[statement.target]
-                if parts[origin] == 1:
-                    origin = origin.noted("fits in 32 bits")
-                changed[id(statement)] = replace(statement, origin=origin, targets=(target,), value=narrow)
-    return replace(kernel, body=mapped_in(with_replaced(kernel.body, changed), narrowing.of))
+    wanted = frozenset[Variable]()
+    while True:
+        narrowing = _Narrowing(definitions, loops, next_key(kernel), wanted)
+        narrow = narrowing.of_kernel(kernel)
+        if narrowing.asked <= wanted:
+            return narrow
+        wanted |= narrowing.asked
 
 
 def _is_long(type_: ValueType) -> bool:
-    return type_.is_tile and type_.element == int64
+    return type_.element == int64
+
+
+def _fits(found: Range) -> bool:
+    return INT32[0] <= found[0] and found[1] <= INT32[1]
+
+
+def _is_computed(value: Expr) -> bool:
+    return isinstance(value, Call) and value.op != "cast" and is_elementwise(value)
 
 
 def _is_lower_half(expr: Expr) -> bool:
@@ -50,28 +55,88 @@ def _is_lower_half(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.op == "cast" and expr.args[0].type.element == int64
 
 
-class _Narrowing:
-    """Expressions with what is `chosen` in the place of tiles of 64 bits.
+def _is_widened(expr: Expr) -> bool:
+    """Whether an expression is a narrow one in 64 bits."""
+    return (
+        isinstance(expr, Call)
+        and expr.op == "cast"
+        and (expr.type.element, expr.args[0].type.element) == (int64, int32)
+    )
 
-    `narrowed` has what is known of parts, by `id`: what does not fit after all would be looked through again at each level.
+
+class _Narrowing:
+    """Expressions with what is `chosen` in the place of integers of 64 bits.
+
+    Of scalars those are chosen that are `wanted`, for what tiles, loops and other chosen scalars are computed of; those that
+    were `asked` for are to be wanted next time. `narrowed` has what is known of parts, by `id`: what does not fit after all
+    would be looked through again at each level.
     """
 
-    def __init__(self, definitions: Mapping[Variable, Expr], first_key: int) -> None:
-        self.definitions, self.next_key = definitions, first_key
+    def __init__(
+        self,
+        definitions: Mapping[Variable, Expr],
+        loops: Mapping[Variable, Range],
+        first_key: int,
+        wanted: frozenset[Variable],
+    ) -> None:
+        self.definitions, self.loops, self.next_key, self.wanted = definitions, loops, first_key, wanted
+        self.asked: set[Variable] = set()
         self.chosen: dict[Variable, Variable] = {}
         self.narrowed: dict[int, tuple[Expr, Expr | None]] = {}
 
-    def chosen_value(self, statement: Assign) -> Expr | None:
-        """The value of a tile that is computed in 32 bits from here on; None for one that stays, or is a wider copy."""
+    def of_kernel(self, kernel: Kernel) -> Kernel:
+        """The kernel with what fits in 32 bits in as many."""
+        parts = Counter(statement.origin for statement in statements(kernel.body))
+        changed: dict[int, Statement] = {}
+        for statement in statements(kernel.body):
+            narrow: Statement | None = None
+            if isinstance(statement, For):
+                narrow = self.narrow_loop(statement)
+            elif isinstance(statement, Assign) and len(statement.targets) == 1 and statement.target in self.definitions:
+                narrow = self.narrow_assignment(statement)
+            if narrow is not None:
+                noted = narrow.origin.noted("fits in 32 bits") if parts[narrow.origin] == 1 else narrow.origin
+                changed[id(statement)] = replace(narrow, origin=noted)
+        return replace(kernel, body=mapped_in(with_replaced(kernel.body, changed), self.of))
+
+    def narrow_assignment(self, statement: Assign) -> Assign | None:
+        """A variable that is computed in 32 bits from here on; None for one that stays, or is a wider copy."""
         target, value = statement.target, statement.value
-        computed = isinstance(value, Call) and value.op != "cast"
-        if not _is_long(target.type) or not computed or not is_elementwise(value) or self._number(value) is not None:
+        if not _is_long(target.type) or self._number(value) is not None:
             return None
-        narrow = self.narrow(value)
-        if narrow is not None:
-            self.chosen[target] = Variable(target.name, narrow.type, self.next_key)
-            self.next_key += 1
-        return narrow
+        if target.type.is_tile:
+            narrow = self.narrow(value) if _is_computed(value) else None
+        else:
+            narrow = self.narrow(value) if target in self.wanted else None
+        if narrow is None:
+            return None
+        self._ask(narrow)
+        if not target.type.is_tile and _is_lower_half(narrow):
+            return None
+        return replace(statement, targets=(self._choose(target, narrow.type),), value=narrow)
+
+    def narrow_loop(self, loop: For) -> For | None:
+        """A loop whose variable counts in 32 bits; None for one that stays."""
+        if not _is_long(loop.variable.type) or not _fits(self.loops.get(loop.variable, (0, INT32[1] + 1))):
+            return None
+        bounds = self._all_narrow((loop.start, loop.stop, loop.step))
+        if not bounds:
+            return None
+        for bound in bounds:
+            self._ask(bound)
+        start, stop, step = bounds
+        return replace(loop, variable=self._choose(loop.variable, start.type), start=start, stop=stop, step=step)
+
+    def _choose(self, variable: Variable, type_: ValueType) -> Variable:
+        self.chosen[variable] = Variable(variable.name, type_, self.next_key)
+        self.next_key += 1
+        return self.chosen[variable]
+
+    def _ask(self, narrow: Expr) -> None:
+        """Notes the scalars of 64 bits of which a narrow expression takes the lower half."""
+        for part in subexpressions(narrow):
+            if _is_lower_half(part) and isinstance(part.args[0], Use) and not part.args[0].type.is_tile:  # type: ignore[attr-defined]
+                self.asked.add(part.args[0].variable)  # type: ignore[attr-defined]
 
     def of(self, expr: Expr) -> Expr:
         """An expression of the same type."""
@@ -81,17 +146,27 @@ class _Narrowing:
             return with_operands(expr, tuple(map(self.of, expr.args)))
         if not isinstance(expr, Call):
             return expr
-        if expr.op in COMPARISONS and expr.args[0].type.element == int64:
+        if expr.op in COMPARISONS and expr.args[0].type.element == int64 and self._is_for_tiles(expr):
             compared = self._all_narrow(expr.args)
             saves = any(self._number(arg) is None for arg in expr.args)
             if compared and saves and not any(map(_is_lower_half, compared)):
+                for side in compared:
+                    self._ask(side)
                 return replace(expr, args=compared)
         if expr.op == "ptr_add" and expr.args[1].type.element == int64:
             pointer, offset = expr.args
             moved = self.narrow(offset)
-            if moved is not None:
+            if moved is not None and self._is_for_tiles(expr):
+                self._ask(moved)
                 return replace(expr, args=(self.of(pointer), moved))
+        if expr.op == "cast" and _is_widened(inner := self.of(expr.args[0])):
+            return inner.args[0] if expr.type.element == int32 else replace(expr, args=inner.args)  # type: ignore[attr-defined]
         return replace(expr, args=tuple(map(self.of, expr.args)))
+
+    def _is_for_tiles(self, expr: Expr) -> bool:
+        """Whether an operation is one of tiles, or of scalars that are narrow anyway: only for it none becomes narrow."""
+        longs = (variable for variable in used_variables(expr) if _is_long(variable.type))
+        return expr.type.is_tile or all(v in self.chosen or v.type.is_tile for v in longs)
 
     def narrow(self, expr: Expr) -> Expr | None:
         """The same numbers in 32 bits; None where that is not known to be possible."""
@@ -103,8 +178,7 @@ class _Narrowing:
         type_ = expr.type.with_element(int32)
         if expr.type.element == int32:
             return self.of(expr)
-        least, most = integer_range(expr, self.definitions) if expr.type.element == int64 else (INT32[0] - 1, 0)
-        if least < INT32[0] or most > INT32[1]:
+        if expr.type.element != int64 or not _fits(integer_range(expr, self.definitions, given=self.loops)):
             return None
         number = self._number(expr)
         if number is not None:
