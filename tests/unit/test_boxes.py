@@ -288,3 +288,30 @@ def test_parameter_text() -> None:
     with pytest.raises(TypeError):
         parameter_text(call("minimum", n, m))
     assert math.isclose(eval(parameter_text(call("neg", n)), {}, {"n": 3}), -3)
+
+
+@triton.jit
+def heads(k_ptr, v_ptr, out_ptr, T, H: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, BD: tl.constexpr):
+    # Rows of several heads lie behind one another; masks count from the head's first column and the batch's first row.
+    part, block = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    batch, head = tl.program_id(2).to(tl.int64) // H, tl.program_id(2).to(tl.int64) % H
+    start = batch * T
+    columns = part * BD + tl.arange(0, BD)
+    for first in range(block * BLOCK, -BLOCK, -BLOCK):
+        rows = first + tl.arange(0, BLOCK)
+        place = (start * H + head) * D + rows[:, None] * (H * D) + columns[None, :]
+        v = tl.load(v_ptr + place, mask=(rows[:, None] < T) & (columns[None, :] < D), other=0.0)
+        tl.store(out_ptr + place, v, mask=(rows[:, None] < T) & (columns[None, :] < D))
+
+
+def test_what_masks_leave_out_has_a_dimension_of_its_own() -> None:
+    signature = "*fp16:16, *fp16:16, *fp16:16, i32, 4, 64, 16, 32"
+    load, store = (described(box) for _, box in outcomes(heads, signature))
+    assert load == store
+    dims, guards = load
+    assert [(side, axis, size, stride) for side, axis, _, size, stride in dims] == [
+        (32, 1, "64", "1"), (16, 0, "T", "256"), (1, None, None, "64")
+    ]  # fmt: skip
+    assert dims[1][2] == "first"  # which is never negative: multiples of BLOCK above -BLOCK
+    assert guards == ["T >= 0"]
+    check(heads, signature, 2)

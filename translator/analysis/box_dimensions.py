@@ -6,6 +6,7 @@ tile is multiplied with is the stride of its axis; scalar terms that hold this s
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from math import gcd
 
 from ..frozen import frozen
@@ -20,6 +21,7 @@ from .coordinates import Reader
 from .facts import Facts
 from .induction import Induction
 from .parameter_text import parameter_text
+from .ranges import integer_range
 
 
 @frozen
@@ -104,13 +106,36 @@ class Site:
         return axis_info(expr, self.divisors).divisibility[0]
 
 
+# Whether a term of where a box starts along an axis has a dimension of its own.
+Apart = Callable[[int, Term, Reader], bool]
+
+
+def nothing_apart(axis: int, term: Term, reader: Reader) -> bool:
+    """Every start belongs to the axis whose stride it holds."""
+    return False
+
+
+def mixes(axis: int, term: Term, reader: Reader) -> bool:
+    """Whether a term multiplies a parameter with something that is none, as the number of a batch and its rows."""
+    return len({reader.is_parameter(factor) for factor in term.unknowns}) == 2
+
+
+def terms_apart(terms: Mapping[int | None, Sum], site: Site) -> Apart:
+    """Whether a term consists of those that are given for its axis, in numbers and what has no definition."""
+
+    def apart(axis: int, term: Term, reader: Reader) -> bool:
+        return set(site.numeric.sum(build((term,)))) <= set(terms.get(axis, ()))
+
+    return apart
+
+
 def find_dimensions(
-    pointer: Expr, shape: tuple[int, ...], site: Site, reader: Reader, apart: bool
+    pointer: Expr, shape: tuple[int, ...], site: Site, reader: Reader, apart: Apart
 ) -> tuple[BoxDim, ...]:
     """All dimensions, sizes left open.
 
     Where `pid_b * rows * stride` meets an axis of this stride, it is where the box starts along the axis, `pid_b * rows`,
-    or, with `apart`, a dimension of its own with the stride `rows * stride`.
+    or, if it is `apart`, a dimension of its own with the stride `rows * stride`.
 
     Raises:
       NotAffineError: when there are none, or, where the site's boxes are mapped, none that a tensor map can have.
@@ -124,7 +149,7 @@ def find_dimensions(
         # A scalar of the user's may hold a multiple of a stride that is a number.
         terms = site.reader(False, literals).sum(pointer)
         starts, extra = _starts(terms, strides, contiguous, reader, apart, bool(site.fixed))
-    if any(factor.type.dtype.bits > 32 for term in starts[contiguous] for factor in term.unknowns):
+    if any(_is_long(factor, site.facts) for term in starts[contiguous] for factor in term.unknowns):
         raise NotAffineError("an offset of 64 bits has no stride of its own")
     axes = [contiguous, *sorted((axis for axis in strides if axis != contiguous), reverse=True)]
     dims = [BoxDim(shape[a], a, build(starts[a]), None, build(strides[a])) for a in axes]
@@ -154,7 +179,7 @@ def _strides(terms: Sum, shape: tuple[int, ...], reader: Reader) -> dict[int, Su
 
 
 def _starts(
-    terms: Sum, strides: dict[int, Sum], contiguous: int, reader: Reader, apart: bool, own_base: bool
+    terms: Sum, strides: dict[int, Sum], contiguous: int, reader: Reader, apart: Apart, own_base: bool
 ) -> tuple[dict[int, Sum], dict[Sum, Sum]]:
     """Where the box starts: along each axis, and along the dimensions of strides that no axis has.
 
@@ -166,7 +191,7 @@ def _starts(
     for axis in sorted(strides, key=lambda a: (-len(strides[a][0].unknowns), -abs(strides[a][0].number))):
         if axis != contiguous:
             start, rest = divide(rest, strides[axis])
-            other = tuple(term for term in start if apart and _mixes(term, reader))
+            other = tuple(term for term in start if apart(axis, term, reader))
             starts[axis] = minus(start, other)
             rest = plus(rest, times(other, strides[axis]))
     extra: dict[Sum, Sum] = {}
@@ -175,7 +200,9 @@ def _starts(
         parameters = () if own_base else tuple(f for f in term.factors if reader.is_parameter(f))
         own = Term(1, parameters)
         alone = len(term.factors) == len(parameters) == 1 and parameters[0].type.dtype != int64
-        if not parameters or (alone and term.coefficient == 1):
+        if not parameters and not own_base and apart(contiguous, term, reader):
+            own = Term(term.number)
+        elif not parameters or (alone and term.coefficient == 1):
             remaining.append(term)
             continue
         same = next((s for s in extra if divide((term,), s)[0]), (own,))
@@ -184,9 +211,12 @@ def _starts(
     return starts, extra
 
 
-def _mixes(term: Term, reader: Reader) -> bool:
-    """Whether a term multiplies a parameter with something that is none."""
-    return len({reader.is_parameter(factor) for factor in term.unknowns}) == 2
+def _is_long(factor: Expr, facts: Facts) -> bool:
+    """Whether a scalar may need more than 32 bits, which coordinates of a tensor do not have."""
+    if factor.type.dtype.bits <= 32:
+        return False
+    least, most = integer_range(factor, facts.definitions)
+    return least < -(2**31) or most >= 2**31
 
 
 def _with_aligned_stride(start: Sum, stride: Sum, itemsize: int, site: Site) -> tuple[Expr, None, Expr]:

@@ -12,9 +12,24 @@ from .box_dimensions import BoxDim, Site
 from .masks import conjuncts
 
 
+class StartsElsewhereError(NotAffineError):
+    """A mask counts from elsewhere than the box starts along an axis; `uncounted` has, by axis, the terms that it leaves out."""
+
+    def __init__(self, reason: str, uncounted: dict[int | None, Sum]) -> None:
+        """`str()` of it is the reason."""
+        super().__init__(reason)
+        self.uncounted = uncounted
+
+
 def find_sizes(mask: Expr | None, dims: tuple[BoxDim, ...], site: Site) -> tuple[dict[int, Expr], set[int]]:
-    """The size of every bounded dimension, and the dimensions of which the mask excludes negative coordinates."""
+    """The size of every bounded dimension, and the dimensions of which the mask excludes negative coordinates.
+
+    Raises:
+      NotAffineError: when the mask says something else.
+      StartsElsewhereError: when a bound holds terms of the start, so that it is no size.
+    """
     found: dict[int, Sum] = {}
+    uncounted: dict[int | None, Sum] = {}
     from_zero: set[int] = set()
     for part in conjuncts(mask and site.value(mask, "the mask"), site.facts):
         lane, side, lowest = bound(part, site)
@@ -27,9 +42,13 @@ def find_sizes(mask: Expr | None, dims: tuple[BoxDim, ...], site: Site) -> tuple
             _check_lowest(limit, number, from_zero)
             continue
         if not (site.numeric.over_parameters(limit) or site.is_fixed(limit)):
-            raise NotAffineError(f"the bound along axis {lane} is no sum of products of parameters")
+            uncounted[lane] = tuple(term for term in limit if not site.numeric.over_parameters((term,)))
+            continue
         if found.setdefault(number, limit) != limit and minus(found[number], limit):
             raise NotAffineError(f"the mask bounds axis {lane} twice")
+    for lane in uncounted:
+        reason = f"the bound along axis {lane} is no sum of products of parameters"
+        raise StartsElsewhereError(reason, uncounted)
     named = _named_scalars(mask, site) if site.fixed else {}
     return {number: named.get(limit) or build(limit) for number, limit in found.items()}, from_zero
 

@@ -19,8 +19,18 @@ from ..ir.walk import subexpressions, used_variables
 from ..language.dtypes import PointerType, int1, int64
 from .affine import NotAffineError, Sum, build
 from .axis_info import AxisInfo, axis_info, known_divisor
-from .box_dimensions import BoxDim, Site, find_dimensions, is_aligned, itemsize
-from .box_masks import find_sizes
+from .box_dimensions import (
+    Apart,
+    BoxDim,
+    Site,
+    find_dimensions,
+    is_aligned,
+    itemsize,
+    mixes,
+    nothing_apart,
+    terms_apart,
+)
+from .box_masks import StartsElsewhereError, find_sizes
 from .facts import Facts
 from .induction import Induction
 from .parameter_text import parameter_text
@@ -79,18 +89,24 @@ def find_box(
         _check_access(call)
         site = Site(statement, kernel, facts, induction, mapped, fixed)
         try:
-            return _find_box(call, site, apart=False)
+            return _find_box(call, site, nothing_apart)
         except NotAffineError as first:
-            return _second_try(call, site) or NotABox(first.reason)
+            return _other_tries(call, site, first) or NotABox(first.reason)
     except NotAffineError as problem:
         return NotABox(problem.reason)
 
 
-def _second_try(call: Call, site: Site) -> Box | None:
-    try:
-        return _find_box(call, site, apart=True)
-    except NotAffineError:
-        return None
+def _other_tries(call: Call, site: Site, first: NotAffineError) -> Box | None:
+    """A box some of whose starts have dimensions of their own: a batch, or what the mask leaves out, such as a head."""
+    tries: list[Apart] = [mixes]
+    if isinstance(first, StartsElsewhereError):
+        tries.append(terms_apart(first.uncounted, site))
+    for apart in tries:
+        try:
+            return _find_box(call, site, apart)
+        except NotAffineError:
+            continue
+    return None
 
 
 def _check_access(call: Call) -> None:
@@ -110,7 +126,7 @@ def _check_access(call: Call) -> None:
             raise NotAffineError("other is not 0")
 
 
-def _find_box(call: Call, site: Site, apart: bool) -> Box:
+def _find_box(call: Call, site: Site, apart: Apart) -> Box:
     shape = call.args[0].type.shape
     pointer = site.value(call.args[0], "the pointer")
     for variable, divisor in promised_divisors(pointer).items() if site.fixed else ():

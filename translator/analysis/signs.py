@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import gcd
 
 from ..frozen import frozen
 from ..ir.nodes import (
@@ -30,6 +31,7 @@ from ..ir.rewrite import substituted
 from ..ir.structured import is_elementwise
 from ..ir.walk import path_to, statements, top_statements, used_variables
 from .affine import Sum, Term, plus, times
+from .axis_info import axis_info
 from .coordinates import Reader
 from .facts import Facts
 from .induction import Induction, Source
@@ -129,7 +131,10 @@ class Signs:
         if not loop.descending:
             return self.induction.value_from(loop.start, loop, self.statement)
         stop = self.induction.value_from(loop.stop, loop, self.statement)
-        return None if stop is None else Call(stop.type, "add", (stop, Literal(stop.type, 1)))
+        # Multiples of a number that stay above another multiple of it stay above by so much.
+        environment = self.facts.environments.get(id(self.statement), {})
+        apart = gcd(*(axis_info(bound, environment).everywhere(0) for bound in (loop.start, loop.stop, loop.step)))
+        return None if stop is None else Call(stop.type, "add", (stop, Literal(stop.type, apart)))
 
     def _at_loop(self, expr: Expr, loop: For) -> Needed:
         value = self.induction.value_from(expr, loop, self.statement)
