@@ -100,3 +100,74 @@ def test_what_the_kernel_writes_is_loaded_in_its_turn(run_everywhere: Any) -> No
     c = run_everywhere(written, (1,), a, b, scale, np.zeros((64, 64), np.float32), 192, BLOCK=64, tolerance=2e-3)[3]
     expected = 6 * (a[:, :64].astype(np.float64) @ b[:64].astype(np.float64))
     np.testing.assert_allclose(c, expected, rtol=2e-3, atol=0.5)
+
+
+@triton.jit
+def recurrence(x_ptr, g_ptr, out_ptr, last_ptr, T, D: tl.constexpr, BLOCK: tl.constexpr, DOWN: tl.constexpr):
+    # A state that every step changes and writes: by pointers that go on, and downwards by the loop's variable.
+    columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = columns < D
+    state = tl.zeros([BLOCK], tl.float32)
+    if DOWN:
+        for t in range(T - 1, -1, -1):
+            x = tl.load(x_ptr + t * D + columns, mask=mask, other=0).to(tl.float32)
+            g = tl.load(g_ptr + t)
+            state = state * g + x
+            tl.store(out_ptr + t * D + columns, state, mask=mask)
+    else:
+        x_ptrs, out_ptrs = x_ptr + columns, out_ptr + columns
+        for _ in range(T):
+            x = tl.load(x_ptrs, mask=mask, other=0).to(tl.float32)
+            g = tl.load(g_ptr)
+            state = state * g + x
+            tl.store(out_ptrs, state, mask=mask)
+            x_ptrs += D
+            g_ptr += 1
+            out_ptrs += D
+    tl.store(last_ptr + columns, state, mask=mask)
+
+
+@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize("steps", [0, 1, 2, 9])
+def test_a_recurrence(steps: int, down: bool, monkeypatch: pytest.MonkeyPatch, run_everywhere: Any) -> None:
+    rng = np.random.default_rng(steps)
+    x = rng.standard_normal((steps, 100)).astype(np.float16)
+    g = rng.uniform(0, 1, steps).astype(np.float32)
+    args = (x, g, np.full((steps, 100), np.nan, np.float32), np.full(100, np.nan, np.float32), steps)
+    _, _, out, last = run_everywhere(recurrence, (2,), *args, D=100, BLOCK=64, DOWN=down, tolerance=1e-6)
+    state, expected = np.zeros(100), np.zeros((steps, 100))
+    for t in reversed(range(steps)) if down else range(steps):
+        state = state * g[t] + x[t]
+        expected[t] = state
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(last, state, rtol=1e-5, atol=1e-5)
+    if steps == 2:  # nothing is read in front of the first step or behind the last one
+        monkeypatch.setenv("TILEWRIGHT_MODE", "check")
+        recurrence[(2,)](*args, D=100, BLOCK=64, DOWN=down)
+
+
+def test_a_recurrence_loads_ahead_all_it_needs() -> None:
+    for down in (False, True):
+        source = source_of(recurrence, f"*fp16:16, *fp32:16, *fp32:16, *fp32:16, i32, 2048, 64, {down}")
+        assert [source.count(remark) for remark in REMARKS] == [2, 2, 2]
+    assert "t - 1 > -1" in source
+
+
+@triton.jit
+def grows(x_ptr, out_ptr, T, BLOCK: tl.constexpr):
+    # What it loads, it has stored: nothing may be loaded ahead.
+    columns = tl.arange(0, BLOCK)
+    state = tl.zeros([BLOCK], tl.float32)
+    for t in range(1, T):
+        state += tl.load(x_ptr + (t - 1) * BLOCK + columns)
+        tl.store(x_ptr + t * BLOCK + columns, state)
+    tl.store(out_ptr + columns, state)
+
+
+def test_a_recurrence_through_memory_stays_in_turn(run_everywhere: Any) -> None:
+    x = np.zeros((6, 64), np.float32)
+    x[0] = np.arange(64)
+    got, out = run_everywhere(grows, (1,), x, np.zeros(64, np.float32), 6, BLOCK=64)
+    np.testing.assert_array_equal(out, got[5])
+    assert got[5, 3] == 3 * 2**4
+    assert not any(remark in source_of(grows, "*fp32:16, *fp32:16, i32, 64") for remark in REMARKS)

@@ -10,6 +10,10 @@ In: the plan of a kernel's rings and a loop that has one. Out: the loads, and in
 `cp.async` copies 4 bytes and more. Bytes, and halves whose places are not known to be even, would be loaded in their turn, and
 every iteration wait for memory once more: scales of small floats, zero points, lists of bits. Only small tiles are loaded
 so, for they take registers twice.
+
+Nor are there copies in a loop without a ring. One that carries a state from trip to trip and stores in each, a recurrence, has
+too little to load for stages in shared memory; but every trip waits for what it loads, which the compiler may not move in front
+of the store of the trip before. Its loads are made an iteration ahead, too.
 """
 
 from __future__ import annotations
@@ -18,8 +22,8 @@ import math
 from dataclasses import replace
 
 from ...analysis.axis_info import axis_info
-from ...hardware import COPY_BYTES, WARP_SIZE
-from ...ir.nodes import Assign, Call, Expr, For, Statement, Use, Variable
+from ...hardware import COPY_BYTES, WARP_SIZE, WORD_BYTES
+from ...ir.nodes import Assign, Call, Effect, Expr, For, Statement, Use, Variable, While
 from ...ir.rewrite import substituted
 from ...ir.types import ValueType, padded
 from ...ir.walk import assigned_variables, statements, used_variables
@@ -29,32 +33,65 @@ from .read_ahead import load_in_any_trip
 from .ring_plan import RingPlan
 
 MOST_ELEMENTS = 16  # of a tile for each thread: as many registers
+MOST_REGISTERS = 32  # of all tiles that a recurrence loads
 FIRST, AHEAD, NEXT = "for the first iteration", "loaded an iteration ahead", "for the next iteration"
 
 
 def load_into_registers(plan: RingPlan, loop: For, top: list[Statement]) -> None:
     """Adds to the plan what the module's docstring says; `top` has the statements that every iteration passes once."""
-    changed = {v for inner in statements(loop.body) for v in assigned_variables(inner)}
-    if loop.descending or changed & {*used_variables(loop.stop), *used_variables(loop.step)}:
-        return
     for statement in top:
-        if isinstance(statement, Assign) and id(statement) not in plan.replaced and _is_small(plan, statement):
+        if _is_small(plan, statement) and _has_no_copy(plan, statement):
             _load_ahead(plan, loop, statement, top)
 
 
-def _is_small(plan: RingPlan, statement: Assign) -> bool:
-    """Whether a load brings each thread few elements, by accesses that `cp.async` does not have."""
-    if not is_plain_load(plan, statement):
+def may_be_recurrence(loop: For) -> bool:
+    """Whether a loop stores in its trips and has no loop inside."""
+    inner = list(statements(loop.body))
+    stores = any(isinstance(s, Effect) and isinstance(s.call, Call) and s.call.op == "store" for s in inner)
+    return stores and not any(isinstance(s, (For, While)) for s in inner)
+
+
+def load_recurrence(plan: RingPlan, loop: For, top: list[Statement]) -> None:
+    """The same for all small loads of a loop without a ring that is a recurrence."""
+    assigned = {v for inner in statements(loop.body) for v in assigned_variables(inner) if not v.type.is_pointer}
+    state = [v for v in assigned if v.type.dtype.is_floating() and plan.facts.assignments[v] > 1]
+    dots = any(id(inner) in plan.dots.plans for inner in statements(loop.body))
+    loads = [statement for statement in top if _is_small(plan, statement)]
+    if not state or dots or not may_be_recurrence(loop):
+        return
+    if sum(_registers(plan, load.targets[0]) for load in loads) <= MOST_REGISTERS:  # type: ignore[attr-defined]
+        for load in loads:
+            _load_ahead(plan, loop, load, top)  # type: ignore[arg-type]
+
+
+def _elements(plan: RingPlan, tile: Variable) -> int:
+    """How many elements of a tile a thread has where each is in one thread."""
+    return -(-math.prod(map(padded, tile.type.shape)) // (plan.options.num_warps * WARP_SIZE))
+
+
+def _registers(plan: RingPlan, tile: Variable) -> int:
+    return -(-_elements(plan, tile) * tile.type.dtype.itemsize // WORD_BYTES)
+
+
+def _is_small(plan: RingPlan, statement: Statement) -> bool:
+    """Whether a load that stands in its turn brings each thread few elements."""
+    if not isinstance(statement, Assign) or id(statement) in plan.replaced or not is_plain_load(plan, statement):
         return False
+    return _elements(plan, statement.target) <= MOST_ELEMENTS
+
+
+def _has_no_copy(plan: RingPlan, statement: Statement) -> bool:
+    """Whether a load makes accesses that `cp.async` does not have."""
     target, pointer = statement.target, statement.value.args[0]  # type: ignore[attr-defined]
-    if math.prod(map(padded, target.type.shape)) > MOST_ELEMENTS * plan.options.num_warps * WARP_SIZE:
-        return False
     info, itemsize = axis_info(pointer, plan.facts.environments[id(statement)]), target.type.dtype.itemsize
     widths = (math.gcd(run * itemsize, info.divisibility[axis]) for axis, run in enumerate(info.contiguity))
     return max(itemsize, *widths) < min(COPY_BYTES)
 
 
 def _load_ahead(plan: RingPlan, loop: For, statement: Assign, top: list[Statement]) -> None:
+    changed = {v for inner in statements(loop.body) for v in assigned_variables(inner)}
+    if changed & {*used_variables(loop.stop), *used_variables(loop.step)}:
+        return
     found = load_in_any_trip(plan, statement, loop, top)
     if found is None or found.numbers or found.totals:
         return
@@ -80,7 +117,7 @@ def _load_ahead(plan: RingPlan, loop: For, statement: Assign, top: list[Statemen
 def _at(call: Call, loop: For, place: Expr) -> Call:
     """A load of the iteration whose variable has the value `place`; of none, where the loop ends before it."""
     pointer, *rest = (substituted(arg, {loop.variable: place}) for arg in call.args)
-    exists: Expr = Call(ValueType(int1), "lt", (place, loop.stop))
+    exists: Expr = Call(ValueType(int1), "gt" if loop.descending else "lt", (place, loop.stop))
     if pointer.type.is_tile:
         exists = Call(ValueType(int1, pointer.type.shape), "broadcast", (exists,))
     mask = Call(exists.type, "and", (exists, rest[0])) if rest else exists

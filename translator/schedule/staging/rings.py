@@ -58,7 +58,7 @@ from ..products.dot_plan import Dots
 from ..products.dots import dot_statements, operand_of, plan_dots
 from ..products.instructions import WGMMA_CAPABILITY
 from .box_reads import multiply_where_it_lies, read_box, read_large_tiles
-from .next_loads import load_into_registers
+from .next_loads import load_into_registers, load_recurrence, may_be_recurrence
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, several_products
 from .persistence import axes_of_programs
 from .producer import producible
@@ -87,7 +87,9 @@ def plan_rings(
     """
     loops = list(_loops(kernel.body, False))
     dots = any(True for _ in dot_statements(kernel))
-    may_pay = dots or any(may_load_ahead(loop, list(top_statements(loop.body))) for loop, _ in loops)
+    may_pay = dots or any(
+        may_load_ahead(loop, list(top_statements(loop.body))) or may_be_recurrence(loop) for loop, _ in loops
+    )
     if not loops or most_stages < LEAST_STAGES or not may_pay:
         return kernel, Rings()
     facts = find_facts(kernel)
@@ -200,6 +202,8 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         plan.rings.append(
             Ring(loop.variable, kind, tiles, stages, not plain, overlapped, tuple(rows), held, ahead, running)
         )
+    else:
+        load_recurrence(plan, loop, top)
 
 
 def _box_ring(plan: RingPlan, loop: For, top: list[Statement], boxes: _Boxes, counted: bool, most_stages: int) -> Ring:
