@@ -339,3 +339,101 @@ def test_an_array_is_read_before_it_is_permuted(schedule: str, monkeypatch: pyte
     own = x.copy()
     permuted[(1,)](own, places, BLOCK=size)
     assert np.array_equal(own, np.where(places != np.arange(size), x[places], 0) * 3 + places)
+
+
+@triton.jit
+def twice_over(x_ptr, y_ptr, out_ptr, n, stop, BLOCK: tl.constexpr):
+    # Every thread reads one place of the row, and the row is overwritten: behind a sum over all of it, if there was any.
+    x_ptr += tl.program_id(0) * n
+    label = tl.load(x_ptr + tl.load(y_ptr + tl.program_id(0)))
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        total += tl.sum(tl.load(x_ptr + offsets, mask=offsets < n, other=0.0))
+    for start in range(0, stop, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+        tl.store(x_ptr + offsets, x / total + label, mask=offsets < n)
+    tl.store(out_ptr + tl.program_id(0), label)
+
+
+OVERWRITTEN = "every thread has loaded from x_ptr before it is overwritten"
+
+
+@triton.jit
+def with_the_same_bounds(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    twice_over(x_ptr, y_ptr, out_ptr, n, n, BLOCK)
+
+
+def test_loops_of_the_same_bounds_have_both_trips_or_none() -> None:
+    pointers = "*fp32:16, *i32:16, *fp32:16"
+    assert OVERWRITTEN not in with_the_same_bounds.translate(f"{pointers}, i32, 1024").source
+    assert OVERWRITTEN in twice_over.translate(f"{pointers}, i32, i32, 1024").source
+
+
+@triton.jit
+def loaded_in_between(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        total += tl.sum(tl.load(x_ptr + offsets, mask=offsets < n, other=0.0))
+    label = tl.load(x_ptr + tl.load(y_ptr))
+    for start in range(0, n, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+        tl.store(x_ptr + offsets, x / total + label, mask=offsets < n)
+    tl.store(out_ptr, label)
+
+
+@triton.jit
+def chosen_first(x_ptr, y_ptr, out_ptr, n, flag, BLOCK: tl.constexpr):
+    label = tl.load(x_ptr + tl.load(y_ptr))
+    total = 1.0
+    if flag:
+        for start in range(0, n, BLOCK):
+            offsets = start + tl.arange(0, BLOCK)
+            total += tl.sum(tl.load(x_ptr + offsets, mask=offsets < n, other=0.0))
+    for start in range(0, n, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+        tl.store(x_ptr + offsets, x / total + label, mask=offsets < n)
+    tl.store(out_ptr, label)
+
+
+@triton.jit
+def bounds_that_change(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    label = tl.load(x_ptr + tl.load(y_ptr))
+    total = 1.0
+    stop = n - BLOCK
+    for start in range(0, stop, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        total += tl.sum(tl.load(x_ptr + offsets, mask=offsets < n, other=0.0))
+    stop += BLOCK
+    for start in range(0, stop, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+        tl.store(x_ptr + offsets, x / total + label, mask=offsets < n)
+    tl.store(out_ptr, label)
+
+
+def test_otherwise_the_barrier_stays() -> None:
+    pointers = "*fp32:16, *i32:16, *fp32:16"
+    assert OVERWRITTEN in loaded_in_between.translate(f"{pointers}, i32, 1024").source
+    assert OVERWRITTEN in chosen_first.translate(f"{pointers}, i32, i32, 1024").source
+    assert OVERWRITTEN in bounds_that_change.translate(f"{pointers}, i32, 1024").source
+
+
+@pytest.mark.parametrize("n", [0, 5, 1024, 1500])
+def test_rows_are_overwritten_behind_what_is_read_of_them(
+    n: int, monkeypatch: pytest.MonkeyPatch, run_everywhere: Any
+) -> None:
+    x = np.random.default_rng(n).uniform(1, 2, (2, max(n, 1))).astype(np.float32)
+    y = np.array([0, max(n - 1, 0)], np.int32)
+    args = x, y, np.zeros(2, np.float32), n
+    got, _, out = run_everywhere(with_the_same_bounds, (2,), *args, BLOCK=1024, tolerance=1e-5)
+    label = x.reshape(2, -1)[[0, 1] if n else [0, 0], y if n else [0, 0]]
+    expected = x / x.sum(1, keepdims=True) + label[:, None] if n else x
+    np.testing.assert_allclose(got, expected, rtol=1e-4)
+    np.testing.assert_allclose(out, label)
+    monkeypatch.setenv("TILEWRIGHT_MODE", "check")
+    with_the_same_bounds[(2,)](*[a.copy() if isinstance(a, np.ndarray) else a for a in args], BLOCK=1024)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # scalars.
 Accessed = tuple[Expr, tuple[int, ...] | Trips, Layout | None]
 ANOTHER: tuple[int, ...] = (-1,)  # of an atomic's places, instead: several threads may touch one of them
+# From where to where a loop runs, and how often the variables in that had been assigned.
+LoopBounds = tuple[tuple[Expr, ...], tuple[int, ...]]
 Data = tuple[Variable, frozenset[Variable]]  # an argument, and the data that addresses in it are computed from
 
 
@@ -57,6 +59,13 @@ class Accesses:
             some <= others.stores.get(data, set()) for data, some in self.stores.items()
         )
 
+    def without(self, others: Accesses) -> Accesses:
+        """These less others."""
+        return Accesses(
+            {root: some - others.loads.get(root, set()) for root, some in self.loads.items()},
+            {data: some - others.stores.get(data, set()) for data, some in self.stores.items()},
+        )
+
     def together(self, others: Accesses) -> Accesses:
         """These and others."""
         loads, stores = {**self.loads, **others.loads}, {**self.stores, **others.stores}
@@ -78,6 +87,8 @@ class AccessOrder:
         default_factory=dict
     )  # and through which pointers
     left_by: dict[int, Accesses] = field(default_factory=dict)  # what a trip leaves, by `id` of the loop
+    # The last loop's bounds, and what is open only if it has had no trip: so in no trip of one with the same bounds.
+    skipped: tuple[LoopBounds, Accesses] | None = None
     assigned: Counter[Variable] = field(default_factory=Counter)  # how often, in the order of the text
 
     def merge(self, other: Accesses) -> None:
@@ -86,6 +97,19 @@ class AccessOrder:
             self.loaded_from.setdefault(root, set()).update(some)
         for data, others in other.stores.items():
             self.stored_to.setdefault(data, set()).update(others)
+
+    def note(self, access: Accessed) -> None:
+        """Records that an access has been made behind the last loop, whether that had a trip or not."""
+        if self.skipped is not None:
+            bounds, accesses = self.skipped
+            others = Accesses(dict.fromkeys(accesses.loads, {access}), dict.fromkeys(accesses.stores, {access}))
+            self.skipped = bounds, accesses.without(others)
+
+    def in_a_trip(self, bounds: LoopBounds | None, before: Accesses) -> Accesses:
+        """What is open in front of the first trip of a loop with these bounds, if it has any."""
+        if self.skipped is None or self.skipped[0] != bounds:
+            return before
+        return before.without(self.skipped[1])
 
     def snapshot(self) -> Accesses:
         """The accesses so far."""

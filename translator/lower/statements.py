@@ -22,7 +22,7 @@ from ..ir.nodes import (
 )
 from ..ir.static_loops import Trip
 from ..ir.structured import assigns
-from ..ir.walk import assigned_variables, bodies, statements
+from ..ir.walk import assigned_variables, bodies, statements, used_variables
 from ..schedule.accesses.unrolled import is_written_out, unroll_factor
 from ..schedule.staging.ring_plan import Ring
 from ..schedule.tiles.layout import Layout
@@ -50,7 +50,7 @@ from .staging.read_ahead import take_value
 from .staging.ring_copies import lower_copying_loop
 from .staging.rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .staging.row_copies import lower_row_load
-from .state import Accesses
+from .state import Accesses, LoopBounds
 from .text.operators import Text, inverse
 from .text.tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .text.unit import Blank, Branch, Comment, Line, Loop, Mark, Node
@@ -272,6 +272,7 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     context.shared.being_read = set(before)
     context.order.restore(stored)
     otherwise = lower_block(context, statement.otherwise)
+    context.order.skipped = None
     if statement.else_origin is not None:
         otherwise = (*tag(statement.else_origin, part(context, statement.else_origin), False), *otherwise)
     if _returns(statement.otherwise):
@@ -301,15 +302,20 @@ def repeated(
     shared memory any more.
     """
     entry, before = set(context.shared.being_read), context.order.snapshot()
+    bounds = _bounds(context, loop)
+    first = context.order.in_a_trip(bounds, before)
     last = context.order.left_by.get(id(loop), Accesses())
     while True:
         context.shared.being_read, context.stages.copied = set() if meet else set(entry), {}
-        context.order.restore(before)
+        context.order.skipped = None
+        context.order.restore(first)
         context.order.merge(last)
         nodes = blocks()
         unordered = None if ordered else loop
         left = context.order.carried(context.order.places.trips(unordered)) if unordered else Accesses()
+        only_before = before.without(context.order.snapshot())
         context.order.merge(before)  # there may be no trip, and no barrier
+        context.order.skipped = (bounds, only_before) if bounds else None
         if context.shared.being_read <= entry and left.within(last):
             context.shared.being_read = set(entry)
             return nodes
@@ -317,8 +323,17 @@ def repeated(
         last = context.order.left_by[id(loop)] = last.together(left)  # ever more, so that this comes to an end
 
 
+def _bounds(context: Context, loop: For | While | None) -> LoopBounds | None:
+    """What tells whether a loop has a trip; None where nothing short of its body does."""
+    if not isinstance(loop, For):
+        return None
+    bounds = loop.start, loop.stop, loop.step
+    return bounds, tuple(context.order.assigned[variable] for bound in bounds for variable in used_variables(bound))
+
+
 def lower_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """What a program does, or what one role does of it."""
+    context.order.skipped = None  # another role's loops say nothing of this one's
     with context.stages.leaving_waits(copies=True):
         return (*lower_block(context, block), *arrival(context))
 

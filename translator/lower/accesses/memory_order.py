@@ -34,8 +34,9 @@ def note_load(context: Context, pointer: Expr, layout: Layout | None) -> None:
     """Remembers which argument is read through which pointers and in which layout, for stores that follow."""
     for root in pointer_roots(context, pointer):
         context.order.ever_loaded.add(root)
-        loads = context.order.loaded_from.setdefault(root, set())
-        loads.add((pointer, _assigned(context, pointer), layout))
+        access = pointer, _assigned(context, pointer), layout
+        context.order.loaded_from.setdefault(root, set()).add(access)
+        context.order.note(access)
 
 
 def _assigned(context: Context, pointer: Expr) -> tuple[int, ...]:
@@ -71,15 +72,18 @@ def note_store(context: Context, pointer: Expr, layout: Layout | None) -> None:
     """Remembers which argument is stored to, in which layout, and through which pointers."""
     for root in pointer_roots(context, pointer):
         context.order.ever_stored.setdefault(root, set()).add((pointer, layout))
-        data = root, _data_in(context, pointer)
-        context.order.stored_to.setdefault(data, set()).add((pointer, _assigned(context, pointer), layout))
+        data, access = (root, _data_in(context, pointer)), (pointer, _assigned(context, pointer), layout)
+        context.order.stored_to.setdefault(data, set()).add(access)
+        context.order.note(access)
 
 
 def note_atomic(context: Context, pointer: Expr, layout: Layout | None) -> None:
     """The same of an atomic, which other atomics need not wait for: the argument itself is what its places follow from."""
     for root in pointer_roots(context, pointer):
         context.order.ever_stored.setdefault(root, set()).add((pointer, layout))
-        context.order.stored_to.setdefault((root, frozenset((root,))), set()).add((pointer, ANOTHER, layout))
+        access = pointer, ANOTHER, layout
+        context.order.stored_to.setdefault((root, frozenset((root,))), set()).add(access)
+        context.order.note(access)
 
 
 def order_among_stores(
