@@ -102,8 +102,10 @@ class AccessOrder:
         """Records that an access has been made behind the last loop, whether that had a trip or not."""
         if self.skipped is not None:
             bounds, accesses = self.skipped
-            others = Accesses(dict.fromkeys(accesses.loads, {access}), dict.fromkeys(accesses.stores, {access}))
-            self.skipped = bounds, accesses.without(others)
+            everywhere = Accesses(
+                {root: {access} for root in accesses.loads}, {data: {access} for data in accesses.stores}
+            )
+            self.skipped = bounds, accesses.without(everywhere)
 
     def in_a_trip(self, bounds: LoopBounds | None, before: Accesses) -> Accesses:
         """What is open in front of the first trip of a loop with these bounds, if it has any."""
