@@ -11,7 +11,7 @@ from ...ir.nodes import Assign, Expr, Variable
 from ...ir.types import ValueType
 from ...language.dtypes import DType, PointerType
 from ...schedule.accesses.access import Access
-from ...schedule.accesses.predicated import is_predicated
+from ...schedule.accesses.predicated import is_predicated, may_be_predicated
 from ..context import Context, ctype
 from ..text.element import element_text, indexed
 from ..text.literals import literal_text
@@ -32,8 +32,11 @@ def loaded_element(context: Context, statement: Assign, access: Access) -> tuple
     pointer, _, other = load_operands(statement.value)  # type: ignore[arg-type]
     bools, ahead = pointee(pointer).is_bool(), target in context.stages.own
     layout, environment = context.schedule.layouts[target], context.facts.environments[id(statement)]
-    predicated = not ahead and is_predicated(access, pointer, target.type, layout, context.facts, environment)
-    load = _load_if(context, target.type) if predicated else ""
+    predicated = not ahead and (
+        is_for_next(context, target)
+        or is_predicated(access, pointer, target.type, layout, context.facts, environment)
+    )  # fmt: skip
+    load = load_if(context, target.type) if predicated else ""
     plain = not (predicated or ahead or target in context.schedule.functions) and bool(access.tests)
     found = found_offsets(context, id(statement), target, pointer, layout) if plain else None
 
@@ -52,7 +55,13 @@ def loaded_element(context: Context, statement: Assign, access: Access) -> tuple
     return found[0] if found else (), one
 
 
-def _load_if(context: Context, type_: ValueType) -> str:
+def is_for_next(context: Context, target: Variable) -> bool:
+    """Whether a load is one for the next iteration that stays in front of what it runs beside."""
+    return target in context.schedule.rings.for_next and may_be_predicated(target.type)
+
+
+def load_if(context: Context, type_: ValueType) -> str:
+    """The helper that loads an element under a condition."""
     return context.needs.overload("load_if", ctype(type_), {})
 
 

@@ -19,7 +19,17 @@ from ..text.point import Point
 from ..text.rounding import materialised
 from ..text.unit import Line, Node, Spelled
 from .conditions import both, copies_guard, scalar_test, uniform_test, valid_count, why_one_test
-from .elements import fallback_text, guarded, loaded_element, memory_value, pointee, store_element, store_if
+from .elements import (
+    fallback_text,
+    guarded,
+    is_for_next,
+    load_if,
+    loaded_element,
+    memory_value,
+    pointee,
+    store_element,
+    store_if,
+)
 from .memory_order import note_load, note_store, order_after_loads, order_after_stores, order_among_stores, tensor_word
 from .recompute import function_of_index
 from .told import told_by_one
@@ -170,7 +180,11 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     condition = scalar_test(context, mask)
     if condition is not None and not (target in context.stages.own and is_zero(other)):
         fallback = fallback_text(context, other, target.type, None)
-        text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
+        if is_for_next(context, target):
+            address = context.speller.text(pointer)
+            text = Text(f"{load_if(context, target.type)}({address}, {condition.text}, {fallback.text})")
+        else:
+            text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
     before = order_after_stores(context, pointer, None)
     if target in context.memory.agreed:
         first, what = f"{context.axis_names.tid} == 0", "loaded by one thread, so that all go the same way"

@@ -37,8 +37,8 @@ def is_predicated(
 
     Where a thread has registers to spare, the compiler predicates plain accesses to neighbours, which share an address.
     """
-    if type_.is_pointer or type_.dtype.itemsize == 1 or type_.dtype.is_bool():
-        return False  # PTX has no registers of a byte
+    if not may_be_predicated(type_):
+        return False
     if access.width > 1 or len(layout.array_axes()) > 1:
         return False  # along several axes, the compiler shares addresses better where it sees plain accesses
     if is_computed_anywhere(pointer, facts, {}):
@@ -47,6 +47,11 @@ def is_predicated(
     else:
         fewest = FEWEST_FOUND
     return layout.num_registers >= fewest and tests_elements(access, facts, environment)
+
+
+def may_be_predicated(type_: ValueType) -> bool:
+    """Whether there is such an instruction for elements of a type: PTX has no registers of a byte."""
+    return not (type_.is_pointer or type_.dtype.itemsize == 1 or type_.dtype.is_bool())
 
 
 def tests_elements(access: Access, facts: Facts, environment: Mapping[Variable, AxisInfo]) -> bool:

@@ -1,7 +1,8 @@
 """Maxima and minima of widened tiles are taken of the narrow ones and widened afterwards: the order is the same.
 
 In: a typed kernel. Out: the same kernel, in which `max(x.to(fp32))` of a 16-bit tile reads `x` itself, which saves widening
-every element once more where the wide tile is not kept.
+every element once more where the wide tile is not kept. Where something else that is made of the wide tile is reduced beside it
+(`joint_reductions.py`), both tiles would be in registers at once.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, Expr, Kernel, Statement, Use, Variable
 from ...ir.rewrite import substituted_in, with_replaced
-from ...ir.walk import next_key, only_values, statements
+from ...ir.structured import assigns
+from ...ir.walk import next_key, only_values, statements, used_variables, where_from
 
 NARROW = ("fp16", "bf16")  # both have maxima of their own, which treat NaN as those of fp32 do
 
@@ -24,12 +26,25 @@ def with_narrow_reductions(kernel: Kernel) -> Kernel:
         source = _narrow_source(statement, definitions)
         if source is not None and isinstance(statement, Assign) and isinstance(statement.value, Call):
             target = statement.target
+            if _is_reduced_beside(kernel, statement):
+                continue
             narrow = Variable(target.name, target.type.with_element(source.type.element), key)
             key += 1
             value = replace(statement.value, args=(source,), type=narrow.type)
             replaced[id(statement)] = replace(statement, targets=(narrow,), value=value)
             widened[target] = Call(target.type, "cast", (Use(narrow.type, narrow),), ())
     return replace(kernel, body=substituted_in(with_replaced(kernel.body, replaced), widened)) if replaced else kernel
+
+
+def _is_reduced_beside(kernel: Kernel, statement: Assign) -> bool:
+    """Whether another reduction, which does not need the result of this one, reads the same wide tile."""
+    wide = set(used_variables(statement.value))
+    for other in statements(kernel.body):
+        if other is not statement and isinstance(other, Assign) and assigns(other, "reduce"):
+            made_of = where_from(kernel.body, used_variables(other.value))
+            if wide <= made_of and statement.target not in made_of:
+                return True
+    return False
 
 
 def _narrow_source(statement: Statement, definitions: dict[Variable, Expr]) -> Use | None:

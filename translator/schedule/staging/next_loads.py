@@ -26,7 +26,7 @@ from ...hardware import COPY_BYTES, WARP_SIZE, WORD_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, For, Statement, Use, Variable, While
 from ...ir.rewrite import substituted
 from ...ir.types import ValueType, padded
-from ...ir.walk import assigned_variables, statements, used_variables
+from ...ir.walk import assigned_variables, read_variables, statements, used_variables
 from ...language.dtypes import int1
 from .own_stages import is_plain_load
 from .read_ahead import load_in_any_trip
@@ -53,15 +53,23 @@ def may_be_recurrence(loop: For) -> bool:
 
 def load_recurrence(plan: RingPlan, loop: For, top: list[Statement]) -> None:
     """The same for all small loads of a loop without a ring that is a recurrence."""
-    assigned = {v for inner in statements(loop.body) for v in assigned_variables(inner) if not v.type.is_pointer}
-    state = [v for v in assigned if v.type.dtype.is_floating() and plan.facts.assignments[v] > 1]
     dots = any(id(inner) in plan.dots.plans for inner in statements(loop.body))
-    loads = [statement for statement in top if _is_small(plan, statement)]
-    if not state or dots or not may_be_recurrence(loop):
+    if dots or not may_be_recurrence(loop) or not _has_state(loop):
         return
+    loads = [statement for statement in top if _is_small(plan, statement)]
     if sum(_registers(plan, load.targets[0]) for load in loads) <= MOST_REGISTERS:  # type: ignore[attr-defined]
         for load in loads:
             _load_ahead(plan, loop, load, top)  # type: ignore[arg-type]
+
+
+def _has_state(loop: For) -> bool:
+    """Whether a trip reads floats that the one before has left."""
+    read, carried, assigned = set[Variable](), set[Variable](), set[Variable]()
+    for statement in statements(loop.body):
+        read |= set(read_variables(statement)) - assigned
+        assigned |= {*assigned_variables(statement)}
+        carried |= read & assigned
+    return any(not variable.type.is_pointer and variable.type.dtype.is_floating() for variable in carried)
 
 
 def _elements(plan: RingPlan, tile: Variable) -> int:
@@ -75,7 +83,9 @@ def _registers(plan: RingPlan, tile: Variable) -> int:
 
 def _is_small(plan: RingPlan, statement: Statement) -> bool:
     """Whether a load that stands in its turn brings each thread few elements."""
-    if not isinstance(statement, Assign) or id(statement) in plan.replaced or not is_plain_load(plan, statement):
+    if not isinstance(statement, Assign) or id(statement) in plan.replaced:
+        return False
+    if not is_plain_load(plan, statement, only_value=False):
         return False
     return _elements(plan, statement.target) <= MOST_ELEMENTS
 

@@ -146,13 +146,16 @@ def _tile_bytes(variable: Variable) -> int:
     return math.prod(map(padded, type_.shape)) * type_.dtype.itemsize if type_.is_tile else 0
 
 
-def is_plain_load(plan: RingPlan, statement: Assign) -> bool:
-    """Whether a load brings elements into registers, from memory that the kernel does not write, without special wishes."""
+def is_plain_load(plan: RingPlan, statement: Assign, only_value: bool = True) -> bool:
+    """Whether a load brings elements into registers, from memory that the kernel does not write, without special wishes.
+
+    As a rule it is the `only_value` of its variable, which then stands for what was copied.
+    """
     call, target = statement.value, statement.targets[0]
     if not isinstance(call, Call) or call.op != "load" or target in plan.dots.staged:
         return False
     pointee = call.args[0].type.element
-    if plan.facts.assignments[target] != 1 or target in plan.facts.unused:
+    if (only_value and plan.facts.assignments[target] != 1) or target in plan.facts.unused:
         return False
     if not isinstance(pointee, PointerType) or pointee.element_ty.is_bool():
         return False
