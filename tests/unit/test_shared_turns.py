@@ -105,7 +105,7 @@ def test_loops_take_turns(monkeypatch: pytest.MonkeyPatch, target: str, stages: 
 
 def test_bytes_of_the_struct() -> None:
     def array(size: int, align: int, turn: str) -> Shared:
-        return Shared("a", "char", f"[{size}]", size, "", align, turn, "statements" if turn else "")
+        return Shared("a", "char", f"[{size}]", size, "", align, (turn,) if turn else (), "statements" if turn else "")
 
     assert bytes_of([array(1024, 1024, ""), array(20, 16, "")]) == 2048
     assert bytes_of([array(16, 16, ""), array(48, 16, "p"), array(20, 16, "p"), array(64, 16, "q")]) == 16 + 80

@@ -257,23 +257,23 @@ def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
             word = ""
 
 
-def _struct_lines(arrays: tuple[Shared, ...]) -> list[str]:
-    """The members of the struct of shared arrays: those of an area stand together, in a union of its turns."""
+def _struct_lines(arrays: tuple[Shared, ...], depth: int = 0, indent: int = INDENT) -> list[str]:
+    """The members of a struct of shared arrays: those of an area stand together, in a union of its turns."""
     lines: list[str] = []
-    margin = " " * INDENT
-    for area, members in groupby(arrays, key=lambda array: array.area):
+    margin = " " * indent
+    for area, members in groupby(arrays, key=lambda array: array.area if len(array.turn) > depth else ""):
         if not area:
-            lines += [line for array in members for line in _shared_lines(array, False)]
+            lines += [line for array in members for line in _shared_lines(array, False, indent)]
             continue
         lines.append(f"{margin}union {{   // one memory: no two of these are in use at the same time")
-        for turn, mates in groupby(members, key=lambda array: array.turn):
-            together = list(mates)
+        for turn, mates in groupby(members, key=lambda array: array.turn[depth]):
+            together = tuple(mates)
             if len(together) == 1:
-                lines += _shared_lines(together[0], False, 2 * INDENT)
+                lines += _shared_lines(together[0], False, indent + INDENT)
                 continue
-            lines.append(f"{2 * margin}struct {{")
-            lines += [line for array in together for line in _shared_lines(array, False, 3 * INDENT)]
-            lines.append(f"{2 * margin}}} {turn};")
+            lines.append(f"{margin}{' ' * INDENT}struct {{")
+            lines += _struct_lines(together, depth + 1, indent + 2 * INDENT)
+            lines.append(f"{margin}{' ' * INDENT}}} {turn};")
         lines.append(f"{margin}}};")
     return lines
 

@@ -29,7 +29,8 @@ from .context import Context
 from .functions import lower_function
 from .given_names import given_names
 from .shared.memory import SharedMemory
-from .shared.plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
+from .shared.plan import names_of_arrays, plan_shared, shared_alignment
+from .shared.turns import Sharing, Turns, find_turns
 from .staging.made_maps import count_map_slots
 from .staging.warp_roles import lower_body
 from .state import MemoryFacts
@@ -63,19 +64,18 @@ INFINITIES = re.compile(r"__int_as_float\(0x[7f]f800000\)")
 LAUNCH_WORD = re.compile(r"static_cast<int>\((blockIdx|gridDim)\.([xyz])\)")
 
 
-def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool = False) -> Unit:
+def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing = Sharing.NONE) -> Unit:
     """Writes down, as plain values, everything that the generated file says.
 
-    With `in_turns`, arrays that only one statement or loop needs share their memory with those of others, at the price of
-    barriers.
+    `sharing` is which arrays share their memory with others, at the price of barriers.
 
     Raises:
       OutOfResources: when the shared arrays have no room.
     """
-    if in_turns:
+    if sharing is not Sharing.NONE:
         rings = without_copied_operands(schedule.rings, schedule.dots, schedule.staged)
         schedule = replace(schedule, rings=rings)
-    context = _context(kernel, facts, schedule, in_turns)
+    context = _context(kernel, facts, schedule, sharing)
     names, settled = context.names, facts.index | facts.definitions.keys()
     with_loops = rolled(lower_body(context, kernel), names, context.shared.arrays.values())
     context.shared.keep(with_loops.shared)
@@ -166,7 +166,7 @@ def _bounds(context: Context) -> str:
     return f"__launch_bounds__({threads}, {blocks})"
 
 
-def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -> Context:
+def _context(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing) -> Context:
     """What a lowering starts from: the names that are taken, and the arrays that are known."""
     entry = entry_name(kernel.name, _constants(kernel))
     names = Names([entry, *_constants(kernel), *_variable_names(kernel)], _called(kernel))
@@ -175,7 +175,6 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     given = given_names(kernel, facts, schedule, scopes)
     _take_names(names, kernel, schedule, given)
     names.array_of.update(versions_of_one_array(kernel, facts, schedule, scopes, {*given, *given.values()}))
-    turns = _turns(kernel, facts, schedule) if in_turns else {}
     context = Context(
         kernel,
         facts,
@@ -183,7 +182,7 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
         scopes,
         names,
         axis_names,
-        SharedMemory(names, in_turns, turns),
+        SharedMemory(names, _turns(kernel, facts, schedule, sharing)),
         MemoryFacts(read_only_pointers(kernel), Origins(kernel.body), lasting_loads(kernel), agreed_loads(kernel)),
         Arithmetic(wrapping_calls(kernel, facts.definitions), _doubles(kernel)),
         frozenset(given.values()),
@@ -193,13 +192,14 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     return context
 
 
-def _turns(kernel: Kernel, facts: Facts, schedule: Schedule) -> dict[int, tuple[str, int]]:
-    """The staged tiles whose memory others may have, with what needs them.
+def _turns(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing) -> Turns | None:
+    """The turns of arrays, staged tiles among them.
 
     Tensor copies are none of them: the loading warpgroup loads for the next loop while this one is under way.
     """
     ahead = {tile for ring in schedule.rings.rings if ring.kind == "tma" for tile in ring.tiles}
-    return loops_of_tiles(kernel, facts, [tile for tile in schedule.staged if tile not in ahead])
+    tiles = [tile for tile in schedule.staged if tile not in ahead]
+    return find_turns(kernel, facts, tiles, schedule.rings.rings, sharing)
 
 
 def _take_names(names: Names, kernel: Kernel, schedule: Schedule, given: dict[Variable, Variable]) -> None:

@@ -1,53 +1,50 @@
 """The arrays in shared memory that a lowering has asked for, and which of them may still be read.
 
-Arrays that only one statement or one loop needs may share their memory with those of others (`plan.py`).
+Arrays that only one statement or one loop needs may share their memory with those of others (`turns.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from ...ir.nodes import Variable
 from ...ir.types import ValueType
 from ..text.names import Names
 from ..text.unit import Shared
+from .turns import STATEMENTS, Turn, Turns
 
 LARGE_EXCHANGE = 8192  # bytes of an array from which on its memory is worth more than a barrier
-# Areas of shared memory, whose arrays take turns.
-STATEMENTS, LOOPS, PARTS, STORES = "statements", "loops", "parts", "stores"
 
 
 class SharedMemory:
     """See the module docstring. One per kernel."""
 
-    def __init__(
-        self, names: Names, in_turns: bool = False, turns_of: Mapping[int, tuple[str, int]] = MappingProxyType({})
-    ) -> None:
-        """No arrays yet; `names` gives them theirs.
-
-        With `in_turns`, arrays that only one statement or one loop needs share their memory: `turns_of` has the staged tiles
-        that do, by key: (area, what needs them).
-        """
+    def __init__(self, names: Names, turns: Turns | None = None) -> None:
+        """No arrays yet; `names` gives them theirs. With `turns`, those that have one share their memory."""
         self.arrays: dict[tuple[int, str], Shared] = {}  # by (statement's `id` or tile's key, purpose)
         self.being_read: set[str] = set()  # arrays that some thread may still be reading
         self.barriers = 0  # that have been written so far
         self.in_functions = False  # whether functions within the kernel use arrays
-        self.in_turns, self.turns_of = in_turns, turns_of
-        self._turns: dict[str, tuple[str, int]] = {}  # the same of all arrays that do, by name
+        self.turns = turns
+        self.turn_of: dict[str, Turn] = {}  # of the arrays that have one, by name
         self._exchanges: dict[
             tuple[str, ValueType], list[Shared]
         ] = {}  # arrays through which tiles move to other threads
         self._names = names
 
+    @property
+    def in_turns(self) -> bool:
+        """Whether arrays share their memory."""
+        return self.turns is not None
+
     def scratch(self, owner: int, purpose: str, shared: Shared) -> Shared:
         """A shared array for one purpose of a statement or of a tile (by its key), however often that is lowered."""
-        if shared.name in self._turns and (owner, purpose) not in self.arrays:
-            area, place = self._turns[shared.name]
-            mates = [one.turn for one in self.arrays.values() if self._turns.get(one.name) == (area, place)]
-            turn = mates[0] if mates else self._names.fresh(f"for_{shared.name.removesuffix('_shared')}")
-            shared = replace(shared, turn=turn, area=area)
+        if shared.name in self.turn_of and (owner, purpose) not in self.arrays:
+            own = self.turn_of[shared.name]
+            mates = [one.turn for one in self.arrays.values() if self.turn_of.get(one.name) == own]
+            turn = mates[0] if mates else (self._names.fresh(f"for_{shared.name.removesuffix('_shared')}"),)
+            shared = replace(shared, turn=turn, area=own.area)
         return self.arrays.setdefault((owner, purpose), shared)
 
     def keep(self, arrays: Mapping[str, Shared]) -> None:
@@ -64,9 +61,12 @@ class SharedMemory:
         if (statement, purpose) in self.arrays:
             return self.arrays[statement, purpose].name
         name = self._names.fresh(*choices)
-        if self.in_turns and not lasting:
-            self._turns[name] = (area, statement)
+        self._takes(name, self.turns.of_statement(statement, area) if self.turns and not lasting else None)
         return name
+
+    def _takes(self, name: str, turn: Turn | None) -> None:
+        if turn is not None:
+            self.turn_of[name] = turn
 
     def exchange_name(self, statement: int, purpose: str, variable: Variable, align: int) -> str:
         """The name of the array through which a tile moves to other threads: that of an earlier move, if there is one.
@@ -92,19 +92,18 @@ class SharedMemory:
     def tile_name(self, variable: Variable) -> str:
         """The name of the shared array of a staged tile."""
         name = self._names.variable(variable)
-        if variable.key in self.turns_of:
-            self._turns[name] = self.turns_of[variable.key]
+        self._takes(name, self.turns.tiles.get(variable.key) if self.turns else None)
         return name
 
     def takes_turns(self, name: str) -> bool:
         """Whether an array may share its memory with others."""
-        return name in self._turns
+        return name in self.turn_of
 
     def why_not_yet(self, name: str) -> str:
         """Why writing an array must wait until everyone has read what its memory holds; "" where nobody reads that."""
         if name in self.being_read:
             return f"everyone has read {name} before it is written again"
-        area, own = self._turns.get(name, ("", 0))
-        places = {read: self._turns[read] for read in self.being_read if read in self._turns}
-        others = [read for read, (other, place) in places.items() if other == area and place != own]
+        own = self.turn_of.get(name)
+        turns = {read: self.turn_of[read] for read in self.being_read if read in self.turn_of}
+        others = [read for read, turn in turns.items() if own is not None and own.takes_from(turn)]
         return f"everyone has read {min(others)}, whose memory {name} takes" if others else ""

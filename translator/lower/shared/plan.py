@@ -1,58 +1,19 @@
 """Where shared arrays lie: static ones while they fit, otherwise one struct in dynamic shared memory.
 
-Where the kernel has no room otherwise, arrays take turns in two areas. Those that only one statement needs, such as the copy
-of a dot's operand, lie side by side, and all statements have theirs in the same place; so do tiles that only one of several
-loops needs. Before an array is written, everyone has read what was there (`Context.before_write`).
+Where the kernel has no room otherwise, arrays take turns (`turns.py`). Those of one turn lie side by side, and all turns of an
+area have theirs in the same place. Before an array is written, everyone has read what was there (`Context.before_write`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
-from ...analysis.facts import Facts
 from ...diagnostics import OutOfResources
-from ...ir.nodes import Expr, Kernel, Variable
-from ...ir.walk import assigned_variables, bodies, expressions, statements, top_statements, used_variables
 from ..context import Context
 from ..text.unit import PLAIN_ALIGNMENT, Line, Node, Shared
-from .memory import LOOPS, PARTS
-
-
-def loops_of_tiles(kernel: Kernel, facts: Facts, tiles: Iterable[Variable]) -> dict[int, tuple[str, int]]:
-    """The tiles, by key, that can take turns: (their area, which turn).
-
-    Those that stand in one loop, or one other block, of the kernel alone have the turn of that loop; of the others, those
-    that are needed at the same time have theirs together.
-    """
-    places: dict[Variable, set[int]] = {tile: set() for tile in tiles}
-    own: set[int] = set()
-    for number, statement in enumerate(top_statements(kernel.body)):
-        if bodies(statement):
-            own.add(number)
-        for inner in statements((statement,)):
-            mentioned = set(assigned_variables(inner))
-            for expr in expressions(inner):
-                mentioned |= _read(expr, facts)
-            for variable in mentioned & places.keys():
-                places[variable].add(number)
-    alone = {tile for tile, found in places.items() if len(found) == 1 and found <= own}
-    turns = {tile.key: (LOOPS, min(places[tile])) for tile in alone}
-    first = last = -1
-    for tile in sorted((t for t, found in places.items() if found and t not in alone), key=lambda t: min(places[t])):
-        if min(places[tile]) > last:
-            first = min(places[tile])
-        last = max(last, *places[tile])
-        turns[tile.key] = (PARTS, first)
-    return turns
-
-
-def _read(expr: Expr, facts: Facts) -> set[Variable]:
-    """The variables that an expression reads, through those that stand for expressions."""
-    found: set[Variable] = set()
-    for variable in used_variables(expr):
-        found |= {variable} | (_read(facts.definitions[variable], facts) if variable in facts.absorbed else set())
-    return found
+from .turns import NESTED, Turn
 
 
 def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...], int]:
@@ -61,9 +22,8 @@ def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...
     Raises:
       OutOfResources: when the arrays do not fit in either.
     """
-    arrays = tuple(
-        sorted(_with_areas(dict.fromkeys(context.shared.arrays.values())), key=lambda array: -array.alignment)
-    )
+    every = _nested(tuple(dict.fromkeys(context.shared.arrays.values())), context.shared.turn_of)
+    arrays = tuple(sorted(_with_areas(every), key=lambda array: -array.alignment))
     target = context.schedule.target
     total = bytes_of(arrays)
     if total <= target.max_static_shared_bytes and not any(array.area for array in arrays):
@@ -71,10 +31,16 @@ def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...
     if total > target.max_dynamic_shared_bytes:
         detail = "\n".join(f"  {array.name}: {array.size} bytes, {array.comment}" for array in arrays)
         raise OutOfResources(total, target.max_dynamic_shared_bytes, "shared memory", detail)
-    parts: list[tuple[Shared, ...]] = [(array,) for array in arrays if not array.area]
-    parts += [tuple(one for turn in turns_of(arrays, area) for one in turn) for area in _areas(arrays)]
+    return (), _in_order(arrays), total
+
+
+def _in_order(arrays: tuple[Shared, ...], depth: int = 0) -> tuple[Shared, ...]:
+    """The arrays of a struct as it has them: what must be aligned the most comes first, be it an array or an area."""
+    parts: list[tuple[Shared, ...]] = [(array,) for array in arrays if len(array.turn) == depth]
+    for area in _areas(arrays, depth):
+        parts.append(tuple(one for turn in turns_of(arrays, area, depth) for one in _in_order(turn, depth + 1)))
     parts.sort(key=lambda part: -shared_alignment(part))
-    return (), tuple(array for part in parts for array in part), total
+    return tuple(array for part in parts for array in part)
 
 
 def shared_alignment(arrays: Iterable[Shared]) -> int:
@@ -84,32 +50,60 @@ def shared_alignment(arrays: Iterable[Shared]) -> int:
 
 def bytes_of(arrays: Iterable[Shared]) -> int:
     """Bytes of the struct: lasting arrays one after the other, and of every area once the most that any turn needs."""
-    every = tuple(arrays)
-    parts = [(array.size, array.alignment) for array in every if not array.area]
-    for area in _areas(every):
-        turns = [_side_by_side((one.size, one.alignment) for one in group) for group in turns_of(every, area)]
+    return _layout(tuple(arrays), 0)[0]
+
+
+def _layout(arrays: tuple[Shared, ...], depth: int) -> tuple[int, int]:
+    """(bytes, alignment) of the struct of a turn, or of all arrays where the depth is 0."""
+    parts = [(array.size, array.alignment) for array in arrays if len(array.turn) == depth]
+    for area in _areas(arrays, depth):
+        turns = [_layout(turn, depth + 1) for turn in turns_of(arrays, area, depth)]
         parts.append((max(size for size, _ in turns), max(align for _, align in turns)))
-    return _side_by_side(sorted(parts, key=lambda part: -part[1]))[0]
+    return _side_by_side(sorted(parts, key=lambda part: -part[1]))
+
+
+def _nested(arrays: tuple[Shared, ...], turn_of: Mapping[str, Turn]) -> tuple[Shared, ...]:
+    """The arrays; those of nested turns within the turns that hold theirs."""
+    turns = {turn_of[array.name]: array.turn for array in arrays if array.area == NESTED}
+    places = _places(tuple(turns), ())
+    found: list[Shared] = []
+    for array in arrays:
+        if array.area == NESTED:
+            turn = tuple(name for one in places[turn_of[array.name]] for name in turns[one])
+            array = replace(array, turn=turn, area=NESTED if turn else "")
+        found.append(array)
+    return tuple(found)
+
+
+def _places(turns: tuple[Turn, ...], around: tuple[Turn, ...]) -> dict[Turn, tuple[Turn, ...]]:
+    """The structs of turns that an array of each turn lies within; one beside which there is no other needs none."""
+    outer = [turn for turn in turns if not any(turn != other and other.holds(turn) for other in turns)]
+    found: dict[Turn, tuple[Turn, ...]] = {}
+    for turn in outer:
+        found[turn] = around if len(outer) == 1 else (*around, turn)
+        found |= _places(tuple(one for one in turns if one != turn and turn.holds(one)), found[turn])
+    return found
 
 
 def _with_areas(arrays: Iterable[Shared]) -> list[Shared]:
     """The arrays, those of an area with a single turn as lasting ones."""
     every = tuple(arrays)
     alone = {area for area in _areas(every) if len(turns_of(every, area)) == 1}
-    return [replace(array, area="", turn="") if array.area in alone else array for array in every]
+    return [replace(array, area="", turn=()) if array.area in alone else array for array in every]
 
 
-def _areas(arrays: Iterable[Shared]) -> list[str]:
-    return list(dict.fromkeys(array.area for array in arrays if array.area))
+def _areas(arrays: Iterable[Shared], depth: int = 0) -> list[str]:
+    """The areas in a struct of turns so deep."""
+    return list(dict.fromkeys(array.area for array in arrays if len(array.turn) > depth))
 
 
-def turns_of(arrays: Iterable[Shared], area: str) -> list[list[Shared]]:
+def turns_of(arrays: Iterable[Shared], area: str, depth: int = 0) -> list[tuple[Shared, ...]]:
     """The arrays of an area by turn, in the order in which turns are first named."""
     found: dict[str, list[Shared]] = {}
     for array in arrays:
-        if array.area == area:
-            found.setdefault(array.turn, []).append(array)
-    return list(found.values())
+        if array.area == area and len(array.turn) > depth:
+            found.setdefault(array.turn[depth], []).append(array)
+    return [tuple(turn) for turn in found.values()]
 
 
 def _side_by_side(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
@@ -130,11 +124,16 @@ def names_of_arrays(context: Context, arrays: tuple[Shared, ...]) -> list[Node]:
     )  # tiles are read wherever they are used
     if not in_lambdas and not any(array.area for array in arrays):
         return [Line(f"auto& [{', '.join(array.name for array in arrays)}] = {cast}")]
-    turns = [group for area in _areas(arrays) for group in turns_of(arrays, area)]
-    several = {array.name for group in turns if len(group) > 1 for array in group}
-    places = {array.name: f"{array.turn}.{array.name}" if array.name in several else array.name for array in arrays}
+    turns = Counter(array.turn[:depth] for array in arrays for depth in range(1, len(array.turn) + 1))
+    structs = {turn for turn, count in turns.items() if count > 1}
+    places = {array.name: ".".join((*_structs(array, structs), array.name)) for array in arrays}
     shared = context.names.shared_index("shared")
     return [
         Line(f"SharedArrays& {shared} = {cast}"),
         *(Line(f"auto& {name} = {shared}.{place};") for name, place in places.items()),
     ]
+
+
+def _structs(array: Shared, structs: Container[tuple[str, ...]]) -> tuple[str, ...]:
+    """The structs that an array lies within; a turn of a single array has none."""
+    return tuple(name for depth, name in enumerate(array.turn, 1) if array.turn[:depth] in structs)

@@ -17,7 +17,7 @@ from ..context import Context, ctype
 from ..products.formats import line_elements
 from ..products.operand import element_place, place_line
 from ..shared.arrays import side_text, size_text
-from ..shared.memory import STORES
+from ..shared.turns import STORES
 from ..text.element import run_at
 from ..text.point import Index, point_of
 from ..text.rounding import materialised

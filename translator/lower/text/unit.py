@@ -226,7 +226,8 @@ class Shared:
     """A shared array: `<ctype> <name><dimensions>`, with the sentence that explains it. `size` is in bytes.
 
     `align` is what accesses of several elements at once rely on, in bytes; None where each is of one element. Arrays of one
-    `turn` lie side by side, in the memory that their `area` has for all its turns: see `lower/shared/plan.py`.
+    `turn` lie side by side, in the memory that their `area` has for all its turns: see `lower/shared/plan.py`. A turn is the
+    struct that stands for it in a union, behind those of the turns around it.
     """
 
     name: str
@@ -235,7 +236,7 @@ class Shared:
     size: int
     comment: str = ""
     align: int | None = None
-    turn: str = ""
+    turn: tuple[str, ...] = ()
     area: str = ""
 
     @property
