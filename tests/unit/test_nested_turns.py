@@ -14,6 +14,7 @@ from tilewright import fitting
 from tilewright.lower.shared.plan import _nested, bytes_of
 from tilewright.lower.shared.turns import NESTED, Sharing, Turn
 from tilewright.lower.text.unit import Shared
+from tilewright.schedule.staging import rings
 
 M, N, K = 32, 128, 128  # of a product, whose operands take 40 KiB
 
@@ -191,6 +192,42 @@ def test_everything_takes_turns(mode: str, arch: str, monkeypatch: pytest.Monkey
         y = one @ (value @ one)
         value = np.fmod(y + one.T @ (y + y.sum(1, keepdims=True)), 4)
     np.testing.assert_array_equal(out, value)
+
+
+@triton.jit
+def two_products(a_ptr, b_ptr, c_ptr, x_ptr, y_ptr, parts, S: tl.constexpr):
+    """Of bytes that are not contiguous along K: each product reads a transposed copy."""
+    r, c = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
+    x = tl.zeros([S, S], tl.int32)
+    y = tl.zeros([S, S], tl.int32)
+    for part in range(parts):
+        a = tl.load(a_ptr + part * S * S + r * S + c)
+        x = tl.dot(a, tl.load(b_ptr + part * S * S + r * S + c), x)
+        y = tl.dot(a, tl.load(c_ptr + part * S * S + r * S + c), y)
+    tl.store(x_ptr + r * S + c, x)
+    tl.store(y_ptr + r * S + c, y)
+
+
+@pytest.mark.parametrize("mode", ("cpu", "check"))
+@pytest.mark.parametrize("sharing", Sharing)
+def test_products_on_their_way_keep_what_they_read(
+    sharing: Sharing, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both copies have one piece of memory: the second one waits for the products of the first, which else run on."""
+    lower = fitting.lower_kernel
+    monkeypatch.setattr(fitting, "lower_kernel", lambda *args: lower(*args[:3], sharing))
+    monkeypatch.setattr(rings, "_boxes", lambda *_: None)  # copies by threads
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    side, parts = 64, 3
+    generator = np.random.default_rng(5)
+    a, b, c = (generator.integers(-3, 4, (parts, side, side)).astype(np.int8) for _ in range(3))
+    x, y = np.zeros((2, side, side), np.int32)
+    kernel = triton.jit(two_products.fn)  # translated anew
+    source = kernel[(1,)](a, b, c, x, y, parts, S=side, num_warps=4).asm["cu"]
+    assert "b_turned" in source and source.count("wgmma_wait<0>();") == (1 if sharing is Sharing.NONE else 2)
+    for found, other in ((x, b), (y, c)):
+        np.testing.assert_array_equal(found, np.einsum("pmk,pkn->mn", a.astype(np.int64), other))
 
 
 def test_turns_lie_within_others() -> None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from ...frozen import frozen
 from ...hardware import WARPGROUP
-from ...ir.nodes import Assign, For
-from ...ir.walk import top_statements
+from ...ir.nodes import Assign, Effect, For
+from ...ir.walk import assigned_variables, nested, top_statements
+from ...schedule.products.operand_tiles import turned_tile
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context, ctype
 from ..shared.convert import conversions_before
@@ -123,7 +124,7 @@ def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bou
     first = _first_loads(context, statement, ring, operands, names, filling)
     context.stages.stage_of |= dict.fromkeys(ring.tiles, names.stage)
     context.stages.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
-    flying = products_in(context, statement) if ring.overlapped else ()
+    flying = _flying(context, statement, ring)
     order, being_read = context.order.snapshot(), set(context.shared.being_read)
     head = context.barrier("everyone's share is there, and nobody reads the stage that is filled next")
     with context.stages.within(in_flight=context.stages.in_flight | {id(product) for product in flying}):
@@ -144,6 +145,30 @@ def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bou
         *first,
         Loop(for_header(statement, loop, bounds), trip),
         *zeros,
+    )
+
+
+def _flying(context: Context, statement: For, ring: Ring) -> tuple[Assign, ...]:
+    """The dots whose products run on to the end of an iteration.
+
+    None where they read transposed copies whose memory others have in their turn: nobody waits for such products before that
+    is written, unless a dot is all that the loop has.
+    """
+    if not ring.overlapped:
+        return ()
+    dots = products_in(context, statement)
+    settled = context.facts.absorbed | context.facts.index | context.facts.unused | {*ring.tiles}
+    rest = [s for s in nested(statement) if isinstance(s, Effect) or not settled.issuperset(assigned_variables(s))]
+    takes_turns = context.shared.in_turns and len(rest) > 1
+    return () if takes_turns and any(_transposes(context, dot) for dot in dots) else dots
+
+
+def _transposes(context: Context, dot: Assign) -> bool:
+    """Whether a dot transposes an operand in shared memory."""
+    plan, staged = context.schedule.dots[id(dot)], context.schedule.staged
+    return any(
+        turned_tile(operand, staged[operand.variable], is_a, plan.instruction) is not None
+        for operand, is_a in ((plan.a, True), (plan.b, False))
     )
 
 
