@@ -23,6 +23,7 @@ from dataclasses import replace
 from ...analysis.boxes import Box, NotABox
 from ...analysis.facts import find_facts
 from ...analysis.induction import closed_forms
+from ...analysis.ranges import number_of
 from ...analysis.settled import settled_scalars
 from ...artifact import Options, Target
 from ...frozen import frozen
@@ -189,9 +190,9 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     own = [one for one in own_loads(plan, loop, top) if id(one.statement) not in plan.replaced]
     own = without_numbers(plan, own, moved)
     held = tuple(one.statement.target for one in own)
-    stages = min(max(plan.options.num_stages, LEAST_STAGES), most_stages)
+    stages = max(_of_use(plan, loop, min(plan.options.num_stages, most_stages)), LEAST_STAGES)
     if held and not moved:
-        stages = min(own_stages(plan, loop, held), most_stages - 1)
+        stages = _of_use(plan, loop, min(own_stages(plan, loop, held), most_stages - 1))
     if (moved or held) and stages:
         ahead += take(plan, own)
         kind = "cp_async" if moved else "own"
@@ -242,6 +243,12 @@ def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
     if statement.targets[0] in plan.facts.unused:
         return False
     return assigns(statement, "load")
+
+
+def _of_use(plan: RingPlan, loop: For, stages: int) -> int:
+    """As many stages, but no more than the loop has trips where numbers say it."""
+    start, stop, step = (number_of(bound, plan.facts.definitions) for bound in (loop.start, loop.stop, loop.step))
+    return stages if start is None or stop is None or not step else min(stages, len(range(start, stop, step)))
 
 
 def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:
