@@ -161,3 +161,22 @@ def test_results_of_one_name_that_move_to_other_threads(run_everywhere: Any, cha
     np.testing.assert_allclose(out, sum(padded[k : k + 64] * w[:, k] for k in range(4)), rtol=1e-4, atol=1e-5)
     text = taps.translate(f"*fp32:16, *fp32:16, *fp32:16, 64, {channels}, 4").source
     assert "taps[0] == W - 4" in text or "taps == W - 4" in text  # of back + W - 1
+
+
+@triton.jit
+def of_one_width(x_ptr, out_ptr, N: tl.constexpr, BESIDE: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N)).to(tl.float32)
+    largest = tl.max(x, axis=0)
+    tl.store(out_ptr, largest)
+    tl.store(out_ptr + 1, tl.sum(tl.exp(x - largest), axis=0))
+    if BESIDE:
+        tl.store(out_ptr + 2, tl.sum(x * 0.5, axis=0))
+
+
+def test_what_is_reduced_beside_a_wide_tile_is_wide(run_everywhere: Any) -> None:
+    x = np.random.default_rng(5).standard_normal(1024).astype(np.float16)
+    out = run_everywhere(of_one_width, (1,), x, np.zeros(3, np.float32), N=1024, BESIDE=True, tolerance=1e-4)[1]
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(out, [wide.max(), np.exp(wide - wide.max()).sum(), wide.sum() / 2], rtol=1e-3, atol=1e-3)
+    alone, beside = (of_one_width.translate(f"*fp16:16, *fp32:16, 1024, {beside}").source for beside in (False, True))
+    assert "half largest" in alone and "half largest" not in beside

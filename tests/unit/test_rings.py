@@ -307,3 +307,22 @@ def test_a_tile_in_the_memory_of_another_has_its_name(side: int, monkeypatch: py
     assert "tma_load_2d(w[stage]" in artifact.source
     assert artifact.source.count("auto& w = b;   // the same memory: their loops follow each other") == 1
     assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+@triton.jit
+def two_blocks(a_ptr, b_ptr, c_ptr, T, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float32)
+    for block in range(tl.cdiv(K, BK)):
+        k = block * BK + tl.arange(0, BK)
+        a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < T) & (k[None, :] < K), other=0.0)
+        b = tl.load(b_ptr + k[:, None] * BN + columns[None, :], mask=k[:, None] < K, other=0.0)
+        total += tl.dot(a, b)
+    tl.store(c_ptr + rows[:, None] * BN + columns[None, :], total, mask=rows[:, None] < T)
+
+
+def test_no_more_stages_than_trips() -> None:
+    for k, stages in ((64, 2), (96, 3), (256, 5)):
+        signature = f"*fp16:16, *fp16:16, *fp32:16, i32, {k}, 64, 64, 32"
+        (ring,) = rings(two_blocks, signature, "sm_80", num_stages=5).rings
+        assert ring.stages == stages
