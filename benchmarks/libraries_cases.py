@@ -143,7 +143,7 @@ CASES = (
     Case("fla.gla", of(OPS, "chunk_gla"), lambda: forwards(*heads(), gate(LENGTH, DIM))),
     Case("fla.delta", of(OPS, "chunk_delta_rule"), lambda: [*keys(), share()]),
     Case("fla.gated_delta", of(OPS, "chunk_gated_delta_rule"), lambda: forwards(*keys(), gate(), share())),
-    Case("fla.mesa", of(OPS, "chunk_mesa_net", max_CG_iteration=5), lambda: [
+    Case("fla.mesa", of(OPS, "chunk_mesa_net", max_CG_iteration=5, output_final_state=True), lambda: [
         *keys(), gate(), share(), normal(HEADS, DIM, dtype=torch.float32, like=lambda x: x.sigmoid() / 2 + 0.25)]),
     Case("fla.retention_step", of(OPS, "fused_recurrent_retention"), lambda: heads(length=STEPS)),
     Case("fla.delta_step", of(OPS, "fused_recurrent_delta_rule"), lambda: [*keys(STEPS), share(STEPS)]),

@@ -16,7 +16,7 @@ from ...hardware import ACCESS_BYTES, COPY_BYTES, REGISTER_STEP, WARP_SIZE, WORD
 from ...ir.nodes import Assign, Call, For, Kernel, Literal, Statement, Variable
 from ...ir.structured import assigns, is_elementwise
 from ...ir.types import padded
-from ...ir.walk import statements, used_variables
+from ...ir.walk import statements, top_statements, used_variables
 from ...language.dtypes import PointerType
 from ..accesses.access import is_zero, plan_load
 from ..accesses.pointers import roots_of
@@ -123,7 +123,9 @@ def may_load_more(kernel: Kernel, schedule: Schedule) -> bool:
     copied = {ring.loop for ring in schedule.rings.rings if ring.kind == "tma" and not ring.own}
     if schedule.spare_registers < ROOM_FOR_ADDRESSES or not copied:
         return False
-    loops = [s.body for s in statements(kernel.body) if isinstance(s, For) and s.variable in copied]
+    loops = [
+        list(top_statements(s.body)) for s in statements(kernel.body) if isinstance(s, For) and s.variable in copied
+    ]
     values = [s.value for body in loops if several_products(body) for s in body if isinstance(s, Assign)]
     return any(isinstance(value, Call) and value.op == "load" for value in values)
 
