@@ -212,7 +212,10 @@ def _starts(
 
 
 def _is_long(factor: Expr, facts: Facts) -> bool:
-    """Whether a scalar may need more than 32 bits, which coordinates of a tensor do not have."""
+    """Whether a scalar may need more than 32 bits, which coordinates of a tensor do not have.
+
+    A product of such as do not is taken to fit, as it is along the other axes: a tensor has not so many elements.
+    """
     if factor.type.dtype.bits <= 32:
         return False
     least, most = integer_range(factor, facts.definitions)

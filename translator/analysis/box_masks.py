@@ -46,8 +46,8 @@ def find_sizes(mask: Expr | None, dims: tuple[BoxDim, ...], site: Site) -> tuple
             continue
         if found.setdefault(number, limit) != limit and minus(found[number], limit):
             raise NotAffineError(f"the mask bounds axis {lane} twice")
-    for lane in uncounted:
-        reason = f"the bound along axis {lane} is no sum of products of parameters"
+    if uncounted:
+        reason = f"the bound along axis {next(iter(uncounted))} is no sum of products of parameters"
         raise StartsElsewhereError(reason, uncounted)
     named = _named_scalars(mask, site) if site.fixed else {}
     return {number: named.get(limit) or build(limit) for number, limit in found.items()}, from_zero

@@ -39,9 +39,9 @@ FIRST, AHEAD, NEXT = "for the first iteration", "loaded an iteration ahead", "fo
 
 def load_into_registers(plan: RingPlan, loop: For, top: list[Statement]) -> None:
     """Adds to the plan what the module's docstring says; `top` has the statements that every iteration passes once."""
-    for statement in top:
-        if _is_small(plan, statement) and _has_no_copy(plan, statement):
-            _load_ahead(plan, loop, statement, top)
+    for load in _small_loads(plan, top):
+        if _has_no_copy(plan, load):
+            _load_ahead(plan, loop, load, top)
 
 
 def may_be_recurrence(loop: For) -> bool:
@@ -56,10 +56,10 @@ def load_recurrence(plan: RingPlan, loop: For, top: list[Statement]) -> None:
     dots = any(id(inner) in plan.dots.plans for inner in statements(loop.body))
     if dots or not may_be_recurrence(loop) or not _has_state(loop):
         return
-    loads = [statement for statement in top if _is_small(plan, statement)]
-    if sum(_registers(plan, load.targets[0]) for load in loads) <= MOST_REGISTERS:  # type: ignore[attr-defined]
+    loads = _small_loads(plan, top)
+    if sum(_registers(plan, load.target) for load in loads) <= MOST_REGISTERS:
         for load in loads:
-            _load_ahead(plan, loop, load, top)  # type: ignore[arg-type]
+            _load_ahead(plan, loop, load, top)
 
 
 def _has_state(loop: For) -> bool:
@@ -81,16 +81,16 @@ def _registers(plan: RingPlan, tile: Variable) -> int:
     return -(-_elements(plan, tile) * tile.type.dtype.itemsize // WORD_BYTES)
 
 
-def _is_small(plan: RingPlan, statement: Statement) -> bool:
-    """Whether a load that stands in its turn brings each thread few elements."""
-    if not isinstance(statement, Assign) or id(statement) in plan.replaced:
-        return False
-    if not is_plain_load(plan, statement, only_value=False):
-        return False
-    return _elements(plan, statement.target) <= MOST_ELEMENTS
+def _small_loads(plan: RingPlan, top: list[Statement]) -> list[Assign]:
+    """The loads that stand in their turn and bring each thread few elements."""
+    return [
+        statement for statement in top
+        if isinstance(statement, Assign) and id(statement) not in plan.replaced
+        and is_plain_load(plan, statement, only_value=False) and _elements(plan, statement.target) <= MOST_ELEMENTS
+    ]  # fmt: skip
 
 
-def _has_no_copy(plan: RingPlan, statement: Statement) -> bool:
+def _has_no_copy(plan: RingPlan, statement: Assign) -> bool:
     """Whether a load makes accesses that `cp.async` does not have."""
     target, pointer = statement.target, statement.value.args[0]  # type: ignore[attr-defined]
     info, itemsize = axis_info(pointer, plan.facts.environments[id(statement)]), target.type.dtype.itemsize
