@@ -164,7 +164,7 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
             const int b_place = swizzled<half, BLOCK_N, BLOCK_K>(r * B_ROW_THREADS + b_row, a_col * A_VEC);
             cp_async_16(&b[stage][b_place],
                         b_ptr + static_cast<long long>(offs_k_b[r]) * N + offs_n_a
-                        + static_cast<long long>(k) * N - static_cast<long long>(pid_k) * BLOCK_K * N,
+                        + static_cast<long long>(k) * N - static_cast<long long>(pid_k * BLOCK_K) * N,
                         more && offs_k_b[r] < k_left_ahead && offs_n_a < N ? 16 : 0);
         }
     };
