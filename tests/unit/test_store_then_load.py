@@ -342,18 +342,29 @@ def test_an_array_is_read_before_it_is_permuted(schedule: str, monkeypatch: pyte
 
 
 @triton.jit
-def twice_over(x_ptr, y_ptr, out_ptr, n, stop, BLOCK: tl.constexpr):
-    # Every thread reads one place of the row, and the row is overwritten: behind a sum over all of it, if there was any.
-    x_ptr += tl.program_id(0) * n
-    label = tl.load(x_ptr + tl.load(y_ptr + tl.program_id(0)))
+def sum_of(x_ptr, n, stop, BLOCK: tl.constexpr):
     total = 0.0
-    for start in range(0, n, BLOCK):
+    for start in range(0, stop, BLOCK):
         offsets = start + tl.arange(0, BLOCK)
         total += tl.sum(tl.load(x_ptr + offsets, mask=offsets < n, other=0.0))
+    return total
+
+
+@triton.jit
+def overwrite(x_ptr, n, stop, total, label, BLOCK: tl.constexpr):
     for start in range(0, stop, BLOCK):
         offsets = start + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
         tl.store(x_ptr + offsets, x / total + label, mask=offsets < n)
+
+
+@triton.jit
+def twice_over(x_ptr, y_ptr, out_ptr, n, stop, BLOCK: tl.constexpr):
+    # Every thread reads one place of the row, and the row is overwritten: behind a sum over all of it, if there was any.
+    x_ptr += tl.program_id(0) * n
+    label = tl.load(x_ptr + tl.load(y_ptr + tl.program_id(0)))
+    total = sum_of(x_ptr, n, n, BLOCK)
+    overwrite(x_ptr, n, stop, total, label, BLOCK)
     tl.store(out_ptr + tl.program_id(0), label)
 
 
@@ -373,15 +384,9 @@ def test_loops_of_the_same_bounds_have_both_trips_or_none() -> None:
 
 @triton.jit
 def loaded_in_between(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    total = 0.0
-    for start in range(0, n, BLOCK):
-        offsets = start + tl.arange(0, BLOCK)
-        total += tl.sum(tl.load(x_ptr + offsets, mask=offsets < n, other=0.0))
+    total = sum_of(x_ptr, n, n, BLOCK)
     label = tl.load(x_ptr + tl.load(y_ptr))
-    for start in range(0, n, BLOCK):
-        offsets = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
-        tl.store(x_ptr + offsets, x / total + label, mask=offsets < n)
+    overwrite(x_ptr, n, n, total, label, BLOCK)
     tl.store(out_ptr, label)
 
 
@@ -390,29 +395,21 @@ def chosen_first(x_ptr, y_ptr, out_ptr, n, flag, BLOCK: tl.constexpr):
     label = tl.load(x_ptr + tl.load(y_ptr))
     total = 1.0
     if flag:
-        for start in range(0, n, BLOCK):
-            offsets = start + tl.arange(0, BLOCK)
-            total += tl.sum(tl.load(x_ptr + offsets, mask=offsets < n, other=0.0))
-    for start in range(0, n, BLOCK):
-        offsets = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
-        tl.store(x_ptr + offsets, x / total + label, mask=offsets < n)
+        total = sum_of(x_ptr, n, n, BLOCK)
+    overwrite(x_ptr, n, n, total, label, BLOCK)
     tl.store(out_ptr, label)
 
 
 @triton.jit
 def bounds_that_change(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     label = tl.load(x_ptr + tl.load(y_ptr))
-    total = 1.0
     stop = n - BLOCK
+    total = 1.0
     for start in range(0, stop, BLOCK):
         offsets = start + tl.arange(0, BLOCK)
         total += tl.sum(tl.load(x_ptr + offsets, mask=offsets < n, other=0.0))
     stop += BLOCK
-    for start in range(0, stop, BLOCK):
-        offsets = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
-        tl.store(x_ptr + offsets, x / total + label, mask=offsets < n)
+    overwrite(x_ptr, n, stop, total, label, BLOCK)
     tl.store(out_ptr, label)
 
 
