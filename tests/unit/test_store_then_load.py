@@ -401,6 +401,17 @@ def chosen_first(x_ptr, y_ptr, out_ptr, n, flag, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def either_way(x_ptr, y_ptr, out_ptr, n, flag, BLOCK: tl.constexpr):
+    label = tl.load(x_ptr + tl.load(y_ptr))
+    total = 1.0
+    if flag:
+        total = sum_of(x_ptr, n, n, BLOCK)
+    else:
+        overwrite(x_ptr, n, n, total, label, BLOCK)
+    tl.store(out_ptr, label + total)
+
+
+@triton.jit
 def bounds_that_change(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     label = tl.load(x_ptr + tl.load(y_ptr))
     stop = n - BLOCK
@@ -417,6 +428,7 @@ def test_otherwise_the_barrier_stays() -> None:
     pointers = "*fp32:16, *i32:16, *fp32:16"
     assert OVERWRITTEN in loaded_in_between.translate(f"{pointers}, i32, 1024").source
     assert OVERWRITTEN in chosen_first.translate(f"{pointers}, i32, i32, 1024").source
+    assert OVERWRITTEN in either_way.translate(f"{pointers}, i32, i32, 1024").source
     assert OVERWRITTEN in bounds_that_change.translate(f"{pointers}, i32, 1024").source
 
 

@@ -265,14 +265,15 @@ def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
 
 def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     condition = context.speller.text(statement.condition)
-    before, stored = set(context.shared.being_read), context.order.snapshot()
+    before, stored, skipped = set(context.shared.being_read), context.order.snapshot(), context.order.skipped
     then = lower_block(context, statement.then)
     context.stages.copied = {}
     after_then, stored_then = set(context.shared.being_read), context.order.snapshot()
     context.shared.being_read = set(before)
     context.order.restore(stored)
+    context.order.skipped = skipped
     otherwise = lower_block(context, statement.otherwise)
-    context.order.skipped = None
+    context.order.skipped = None  # a loop in one of them says nothing of those behind
     if statement.else_origin is not None:
         otherwise = (*tag(statement.else_origin, part(context, statement.else_origin), False), *otherwise)
     if _returns(statement.otherwise):
@@ -294,15 +295,14 @@ def _returns(block: tuple[Statement, ...]) -> bool:
 
 def repeated(
     context: Context, loop: For | While | None, blocks: Callable[[], tuple[Node, ...]], ordered: bool = False,
-    meet: bool = False,
+    meet: bool = False, bounds: LoopBounds | None = None,
 ) -> tuple[Node, ...]:  # fmt: skip
     """The body of a loop, with the barriers that its own previous trip makes necessary.
 
     Trips that are `ordered` need none for what they load and store; where all threads `meet` before the body, nobody reads
-    shared memory any more.
+    shared memory any more. `bounds` tell whether there is a trip, where the body is all of the loop.
     """
     entry, before = set(context.shared.being_read), context.order.snapshot()
-    bounds = _bounds(context, loop)
     first = context.order.in_a_trip(bounds, before)
     last = context.order.left_by.get(id(loop), Accesses())
     while True:
@@ -323,10 +323,8 @@ def repeated(
         last = context.order.left_by[id(loop)] = last.together(left)  # ever more, so that this comes to an end
 
 
-def _bounds(context: Context, loop: For | While | None) -> LoopBounds | None:
-    """What tells whether a loop has a trip; None where nothing short of its body does."""
-    if not isinstance(loop, For):
-        return None
+def _loop_bounds(context: Context, loop: For) -> LoopBounds:
+    """What tells whether a loop has a trip."""
     bounds = loop.start, loop.stop, loop.step
     return bounds, tuple(context.order.assigned[variable] for bound in bounds for variable in used_variables(bound))
 
@@ -352,7 +350,7 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
     ring = context.schedule.rings.of(variable)
     if ring is not None and not (ring.kind != "tma" and context.role.name == "producer"):
         return (*nodes, *_lower_ring(context, statement, ring, bounds))
-    body = repeated(context, statement, lambda: _trip(context, statement.body))
+    body = repeated(context, statement, lambda: _trip(context, statement.body), bounds=_loop_bounds(context, statement))
     counter = name
     if variable in context.scopes.outliving:
         counter = context.names.variable(context.beside(id(statement), variable, "next"))
