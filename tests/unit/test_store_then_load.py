@@ -391,24 +391,18 @@ def loaded_in_between(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def chosen_first(x_ptr, y_ptr, out_ptr, n, flag, BLOCK: tl.constexpr):
-    label = tl.load(x_ptr + tl.load(y_ptr))
-    total = 1.0
-    if flag:
-        total = sum_of(x_ptr, n, n, BLOCK)
-    overwrite(x_ptr, n, n, total, label, BLOCK)
-    tl.store(out_ptr, label)
-
-
-@triton.jit
-def either_way(x_ptr, y_ptr, out_ptr, n, flag, BLOCK: tl.constexpr):
+def in_one_branch(x_ptr, y_ptr, out_ptr, n, flag, BEHIND: tl.constexpr, BLOCK: tl.constexpr):
+    # The second loop stands in the other branch, or behind both.
     label = tl.load(x_ptr + tl.load(y_ptr))
     total = 1.0
     if flag:
         total = sum_of(x_ptr, n, n, BLOCK)
     else:
+        if not BEHIND:
+            overwrite(x_ptr, n, n, total, label, BLOCK)
+    if BEHIND:
         overwrite(x_ptr, n, n, total, label, BLOCK)
-    tl.store(out_ptr, label + total)
+    tl.store(out_ptr, label)
 
 
 @triton.jit
@@ -427,8 +421,8 @@ def bounds_that_change(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 def test_otherwise_the_barrier_stays() -> None:
     pointers = "*fp32:16, *i32:16, *fp32:16"
     assert OVERWRITTEN in loaded_in_between.translate(f"{pointers}, i32, 1024").source
-    assert OVERWRITTEN in chosen_first.translate(f"{pointers}, i32, i32, 1024").source
-    assert OVERWRITTEN in either_way.translate(f"{pointers}, i32, i32, 1024").source
+    for behind in (False, True):
+        assert OVERWRITTEN in in_one_branch.translate(f"{pointers}, i32, i32, {behind}, 1024").source
     assert OVERWRITTEN in bounds_that_change.translate(f"{pointers}, i32, 1024").source
 
 
