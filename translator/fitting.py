@@ -2,8 +2,9 @@
 
 In: a kernel. Out: its `Plan`, that is, the kernel in the form that was scheduled, with facts, schedule and unit.
 
-How many stages and blocks have room, and whether it pays to start products or loads earlier, is known when the registers and the
-shared memory of a whole plan have been counted. So the plain plan is made first, and others that may take its place after it.
+How many stages and blocks have room, and whether it pays to start products or loads earlier, or to have arrays share memory, is
+known when the registers and the shared memory of a whole plan have been counted. So the plain plan is made first, and others that
+may take its place after it.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from .diagnostics import OutOfResources
 from .frozen import frozen
 from .ir.nodes import Kernel, Variable
 from .lower.kernel import lower_kernel
-from .lower.shared.turns import Sharing
 from .lower.text.unit import Unit
 from .preparing import check, prepared
 from .schedule.decide import decide
+from .schedule.more_blocks import has_more_blocks, wants_more_blocks
 from .schedule.plan import Schedule
 from .schedule.products.dots import dot_statements, plan_dots
 from .schedule.products.second_block import half_of, serves_two
@@ -30,6 +31,7 @@ from .schedule.rewrites.early_loads import with_early_loads
 from .schedule.rewrites.early_products import serves, with_early_products
 from .schedule.staging import rings
 from .schedule.staging.own_stages import loads_in_turn, loads_more, may_load_more
+from .schedule.staging.ring_plan import Rings
 
 
 @frozen
@@ -48,34 +50,22 @@ def fitted(kernel: Kernel, options: Options, target: Target) -> Plan:
     Where a thread cannot hold its tiles, and the multiprocessor has more registers than that many threads can have, the block
     gets twice the warps that were asked for.
 
-    Where a kernel fits in no other way, shared arrays have their memory only where they are in use.
-
     Raises:
       OutOfResources: when the kernel does not fit at all.
     """
-    try:
-        return _fitted(kernel, options, target, Sharing.AREAS)
-    except OutOfResources:
-        with suppress(OutOfResources):
-            return _fitted(kernel, options, target, Sharing.NESTED)
-        raise
-
-
-def _fitted(kernel: Kernel, options: Options, target: Target, most: Sharing) -> Plan:
-    """The plan of a kernel whose arrays share their memory that much at most."""
     written, kernel = kernel, prepared(kernel, options, target)
-    plain = _in_blocks(kernel, options, target, most)
+    plain = _in_blocks(kernel, options, target)
     if plain.schedule.wants_more_warps:
         with suppress(OutOfResources):
-            return _fitted(written, replace(options, num_warps=2 * options.num_warps), target, most)
+            return fitted(written, replace(options, num_warps=2 * options.num_warps), target)
     early = _with_early_work(kernel, plain, options, target)
     if early is not kernel:
         check(early, "early_loads and early_products")
-        found = _in_blocks(early, options, target, most)
+        found = _in_blocks(early, options, target)
         kernel, plain = (early, found) if serves(found.schedule, plain.schedule) else (kernel, plain)
     if not may_load_more(plain.kernel, plain.schedule):
         return plain
-    more = _in_blocks(kernel, options, target, most, small_loads=True)
+    more = _in_blocks(kernel, options, target, small_loads=True)
     return more if loads_more(more.schedule, plain.schedule) else plain
 
 
@@ -84,22 +74,32 @@ def _with_early_work(kernel: Kernel, plain: Plan, options: Options, target: Targ
     if not any(True for _ in dot_statements(kernel)):
         return kernel
     dots = plan_dots(kernel, find_facts(kernel), options, target)  # by themselves, whatever loads ahead
-    in_turns = any(array.turn for array in plain.unit.dynamic_shared)
-    early = kernel if in_turns else with_early_loads(kernel, dots.staged)
+    early = kernel if _takes_turns(plain) else with_early_loads(kernel, dots.staged)
     return with_early_products(early, lambda dot: id(dot) in dots.plans and dots.plans[id(dot)].runs_by_itself)
 
 
-def _in_blocks(kernel: Kernel, options: Options, target: Target, most: Sharing, small_loads: bool = False) -> Plan:
-    """The plan for two blocks on a multiprocessor where these pay and fit, else for one.
+def _takes_turns(plan: Plan) -> bool:
+    """Whether arrays share their memory."""
+    return any(array.turn for array in plan.unit.dynamic_shared)
+
+
+def _in_blocks(kernel: Kernel, options: Options, target: Target, small_loads: bool = False) -> Plan:
+    """The plan for as many blocks on a multiprocessor as pay and fit.
 
     Raises:
       OutOfResources: when the kernel does not fit at all.
     """
-    found = _with_room(kernel, options, target, 1, small_loads, most)
+    found = _with_room(kernel, options, target, 1, small_loads)
     if found.schedule.wants_second_block:
         with suppress(OutOfResources):
-            smaller = _with_room(kernel, options, half_of(target), 2, small_loads, most)
+            smaller = _with_room(kernel, options, half_of(target), 2, small_loads)
             return smaller if serves_two(smaller.schedule, found.schedule) else found
+    if wants_more_blocks(found.schedule, found.unit.shared_bytes) and not _takes_turns(found):
+        in_turns = _planned(kernel, options, target, 1, small_loads, True, _stages_of(found.schedule.rings))
+        if isinstance(in_turns, Plan) and has_more_blocks(
+            in_turns.schedule, in_turns.unit.shared_bytes, found.unit.shared_bytes
+        ):
+            return in_turns
     return found
 
 
@@ -111,9 +111,7 @@ class _NoRoom:
     error: OutOfResources
 
 
-def _with_room(
-    kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool, sharing: Sharing
-) -> Plan:
+def _with_room(kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool) -> Plan:
     """The plan with as many stages in its rings as shared memory has room for.
 
     Where there is room for no ring, or not even for the kernel without one, arrays share their memory.
@@ -123,12 +121,11 @@ def _with_room(
     """
     most = max(options.num_stages, rings.MOST_STAGES)
     plan = partial(_planned, kernel, options, target, blocks, small_loads)
-    if sharing is Sharing.AREAS:  # nested ones are for kernels for which even these have no room
-        found = _with_most_stages(partial(plan, Sharing.NONE), rings.LEAST_STAGES, most)
-        if isinstance(found, Plan):
-            return found
+    found = _with_most_stages(partial(plan, False), rings.LEAST_STAGES, most)
+    if isinstance(found, Plan):
+        return found
     least = 1 if blocks == 1 else rings.LEAST_STAGES  # 1, without rings, where nothing else fits
-    found = _with_most_stages(partial(plan, sharing), least, most)
+    found = _with_most_stages(partial(plan, True), least, most)
     if isinstance(found, _NoRoom):
         raise found.error
     return found
@@ -151,9 +148,9 @@ def _with_most_stages(plan: Callable[[int], Plan | _NoRoom], least: int, most: i
 
 
 def _planned(
-    kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool, sharing: Sharing, most_stages: int
+    kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool, in_turns: bool, most_stages: int
 ) -> Plan | _NoRoom:
-    """The plan with rings of at most so many stages."""
+    """The plan with rings of at most so many stages; `in_turns` is whether arrays share their memory."""
     not_ahead = frozenset[Variable]()
     while True:
         planned, chosen = rings.plan_rings(kernel, options, target, most_stages, small_loads, not_ahead)
@@ -164,7 +161,14 @@ def _planned(
             break
         not_ahead |= late
     try:
-        return Plan(planned, facts, schedule, lower_kernel(planned, facts, schedule, sharing))
+        return Plan(planned, facts, schedule, lower_kernel(planned, facts, schedule, in_turns))
     except OutOfResources as error:
-        # Beside the stages on their way, threads hold the tile that they use: such a ring is one stage deeper than it says.
-        return _NoRoom(max((ring.stages + (ring.kind == "own") for ring in chosen.rings), default=1), error)
+        return _NoRoom(_stages_of(chosen), error)
+
+
+def _stages_of(chosen: Rings) -> int:
+    """The most stages of a ring; 1 without rings.
+
+    Beside the stages on their way, threads hold the tile that they use: such a ring is one stage deeper than it says.
+    """
+    return max((ring.stages + (ring.kind == "own") for ring in chosen.rings), default=1)

@@ -12,7 +12,7 @@ from ...ir.nodes import Variable
 from ...ir.types import ValueType
 from ..text.names import Names
 from ..text.unit import Shared
-from .turns import STATEMENTS, Turn, Turns
+from .turns import NESTED, Turn, Turns
 
 LARGE_EXCHANGE = 8192  # bytes of an array from which on its memory is worth more than a barrier
 
@@ -52,11 +52,11 @@ class SharedMemory:
         self.arrays = {key: arrays[one.name] for key, one in self.arrays.items() if one.name in arrays}
 
     def scratch_name(
-        self, statement: int, purpose: str, *choices: str, lasting: bool = False, area: str = STATEMENTS
+        self, statement: int, purpose: str, *choices: str, lasting: bool = False, area: str = NESTED
     ) -> str:
         """The name of an array of a statement; one that is `lasting` is still in use when its statement is over.
 
-        Of an `area` that is not that of all statements, what writes the arrays knows when their memory is free.
+        Of an `area` of its own, what writes the arrays knows when their memory is free.
         """
         if (statement, purpose) in self.arrays:
             return self.arrays[statement, purpose].name
@@ -91,7 +91,10 @@ class SharedMemory:
 
     def tile_name(self, variable: Variable) -> str:
         """The name of the shared array of a staged tile."""
-        name = self._names.variable(variable)
+        return self.of_tile(self._names.variable(variable), variable)
+
+    def of_tile(self, name: str, variable: Variable) -> str:
+        """The name of an array, once it is known to have the turn of that tile."""
         self._takes(name, self.turns.tiles.get(variable.key) if self.turns else None)
         return name
 
