@@ -2,9 +2,8 @@
 
 In: a kernel. Out: its `Plan`, that is, the kernel in the form that was scheduled, with facts, schedule and unit.
 
-How many stages and blocks have room, and whether it pays to start products or loads earlier, or to have arrays share memory, is
-known when the registers and the shared memory of a whole plan have been counted. So the plain plan is made first, and others that
-may take its place after it.
+How many stages and blocks have room, and whether it pays to start products or loads earlier, is known when the registers and the
+shared memory of a whole plan have been counted. So the plain plan is made first, and others that may take its place after it.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from .diagnostics import OutOfResources
 from .frozen import frozen
 from .ir.nodes import Kernel, Variable
 from .lower.kernel import lower_kernel
+from .lower.shared.turns import Sharing
 from .lower.text.unit import Unit
 from .preparing import check, prepared
 from .schedule.decide import decide
@@ -50,22 +50,34 @@ def fitted(kernel: Kernel, options: Options, target: Target) -> Plan:
     Where a thread cannot hold its tiles, and the multiprocessor has more registers than that many threads can have, the block
     gets twice the warps that were asked for.
 
+    Where a kernel fits in no other way, shared arrays have their memory only where they are in use.
+
     Raises:
       OutOfResources: when the kernel does not fit at all.
     """
+    try:
+        return _fitted(kernel, options, target, Sharing.AREAS)
+    except OutOfResources:
+        with suppress(OutOfResources):
+            return _fitted(kernel, options, target, Sharing.NESTED)
+        raise
+
+
+def _fitted(kernel: Kernel, options: Options, target: Target, most: Sharing) -> Plan:
+    """The plan of a kernel whose arrays share their memory that much at most."""
     written, kernel = kernel, prepared(kernel, options, target)
-    plain = _in_blocks(kernel, options, target)
+    plain = _in_blocks(kernel, options, target, most)
     if plain.schedule.wants_more_warps:
         with suppress(OutOfResources):
-            return fitted(written, replace(options, num_warps=2 * options.num_warps), target)
+            return _fitted(written, replace(options, num_warps=2 * options.num_warps), target, most)
     early = _with_early_work(kernel, plain, options, target)
     if early is not kernel:
         check(early, "early_loads and early_products")
-        found = _in_blocks(early, options, target)
+        found = _in_blocks(early, options, target, most)
         kernel, plain = (early, found) if serves(found.schedule, plain.schedule) else (kernel, plain)
     if not may_load_more(plain.kernel, plain.schedule):
         return plain
-    more = _in_blocks(kernel, options, target, small_loads=True)
+    more = _in_blocks(kernel, options, target, most, small_loads=True)
     return more if loads_more(more.schedule, plain.schedule) else plain
 
 
@@ -83,19 +95,20 @@ def _takes_turns(plan: Plan) -> bool:
     return any(array.turn for array in plan.unit.dynamic_shared)
 
 
-def _in_blocks(kernel: Kernel, options: Options, target: Target, small_loads: bool = False) -> Plan:
+def _in_blocks(kernel: Kernel, options: Options, target: Target, most: Sharing, small_loads: bool = False) -> Plan:
     """The plan for as many blocks on a multiprocessor as pay and fit.
 
     Raises:
       OutOfResources: when the kernel does not fit at all.
     """
-    found = _with_room(kernel, options, target, 1, small_loads)
+    found = _with_room(kernel, options, target, 1, small_loads, most)
     if found.schedule.wants_second_block:
         with suppress(OutOfResources):
-            smaller = _with_room(kernel, options, half_of(target), 2, small_loads)
+            smaller = _with_room(kernel, options, half_of(target), 2, small_loads, most)
             return smaller if serves_two(smaller.schedule, found.schedule) else found
     if wants_more_blocks(found.schedule, found.unit.shared_bytes) and not _takes_turns(found):
-        in_turns = _planned(kernel, options, target, 1, small_loads, True, _stages_of(found.schedule.rings))
+        stages = _stages_of(found.schedule.rings)
+        in_turns = _planned(kernel, options, target, 1, small_loads, Sharing.AREAS, stages)
         if isinstance(in_turns, Plan) and has_more_blocks(
             in_turns.schedule, in_turns.unit.shared_bytes, found.unit.shared_bytes
         ):
@@ -111,7 +124,9 @@ class _NoRoom:
     error: OutOfResources
 
 
-def _with_room(kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool) -> Plan:
+def _with_room(
+    kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool, sharing: Sharing
+) -> Plan:
     """The plan with as many stages in its rings as shared memory has room for.
 
     Where there is room for no ring, or not even for the kernel without one, arrays share their memory.
@@ -121,11 +136,12 @@ def _with_room(kernel: Kernel, options: Options, target: Target, blocks: int, sm
     """
     most = max(options.num_stages, rings.MOST_STAGES)
     plan = partial(_planned, kernel, options, target, blocks, small_loads)
-    found = _with_most_stages(partial(plan, False), rings.LEAST_STAGES, most)
-    if isinstance(found, Plan):
-        return found
+    if sharing is Sharing.AREAS:  # nested ones are for kernels for which even these have no room
+        found = _with_most_stages(partial(plan, Sharing.NONE), rings.LEAST_STAGES, most)
+        if isinstance(found, Plan):
+            return found
     least = 1 if blocks == 1 else rings.LEAST_STAGES  # 1, without rings, where nothing else fits
-    found = _with_most_stages(partial(plan, True), least, most)
+    found = _with_most_stages(partial(plan, sharing), least, most)
     if isinstance(found, _NoRoom):
         raise found.error
     return found
@@ -148,9 +164,9 @@ def _with_most_stages(plan: Callable[[int], Plan | _NoRoom], least: int, most: i
 
 
 def _planned(
-    kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool, in_turns: bool, most_stages: int
+    kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool, sharing: Sharing, most_stages: int
 ) -> Plan | _NoRoom:
-    """The plan with rings of at most so many stages; `in_turns` is whether arrays share their memory."""
+    """The plan with rings of at most so many stages."""
     not_ahead = frozenset[Variable]()
     while True:
         planned, chosen = rings.plan_rings(kernel, options, target, most_stages, small_loads, not_ahead)
@@ -161,7 +177,7 @@ def _planned(
             break
         not_ahead |= late
     try:
-        return Plan(planned, facts, schedule, lower_kernel(planned, facts, schedule, in_turns))
+        return Plan(planned, facts, schedule, lower_kernel(planned, facts, schedule, sharing))
     except OutOfResources as error:
         return _NoRoom(_stages_of(chosen), error)
 

@@ -12,7 +12,7 @@ import tilewright.language as tl
 import tilewright.runtime.cpu as cpu
 from tilewright import fitting
 from tilewright.lower.shared.plan import _nested, bytes_of
-from tilewright.lower.shared.turns import NESTED, Turn
+from tilewright.lower.shared.turns import NESTED, Sharing, Turn
 from tilewright.lower.text.unit import Shared
 from tilewright.schedule.staging import rings
 
@@ -175,7 +175,7 @@ def chain(x_ptr, w_ptr, out_ptr, turns, S: tl.constexpr):
 def test_everything_takes_turns(mode: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were no other room: small tiles, copies of operands and partial results."""
     lower = fitting.lower_kernel
-    monkeypatch.setattr(fitting, "lower_kernel", lambda *args: lower(*args[:3], True))
+    monkeypatch.setattr(fitting, "lower_kernel", lambda *args: lower(*args[:3], Sharing.NESTED))
     monkeypatch.setenv("TILEWRIGHT_MODE", mode)
     monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
     side, turns = 64, 3
@@ -209,11 +209,13 @@ def two_products(a_ptr, b_ptr, c_ptr, x_ptr, y_ptr, parts, S: tl.constexpr):
 
 
 @pytest.mark.parametrize("mode", ("cpu", "check"))
-@pytest.mark.parametrize("in_turns", (False, True))
-def test_products_on_their_way_keep_what_they_read(in_turns: bool, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sharing", Sharing)
+def test_products_on_their_way_keep_what_they_read(
+    sharing: Sharing, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Both copies have one piece of memory: the second one waits for the products of the first, which else run on."""
     lower = fitting.lower_kernel
-    monkeypatch.setattr(fitting, "lower_kernel", lambda *args: lower(*args[:3], in_turns))
+    monkeypatch.setattr(fitting, "lower_kernel", lambda *args: lower(*args[:3], sharing))
     monkeypatch.setattr(rings, "_boxes", lambda *_: None)  # copies by threads
     monkeypatch.setenv("TILEWRIGHT_MODE", mode)
     monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
@@ -223,7 +225,7 @@ def test_products_on_their_way_keep_what_they_read(in_turns: bool, mode: str, mo
     x, y = np.zeros((2, side, side), np.int32)
     kernel = triton.jit(two_products.fn)  # translated anew
     source = kernel[(1,)](a, b, c, x, y, parts, S=side, num_warps=4).asm["cu"]
-    assert "b_turned" in source and source.count("wgmma_wait<0>();") == (2 if in_turns else 1)
+    assert "b_turned" in source and source.count("wgmma_wait<0>();") == (1 if sharing is Sharing.NONE else 2)
     for found, other in ((x, b), (y, c)):
         np.testing.assert_array_equal(found, np.einsum("pmk,pkn->mn", a.astype(np.int64), other))
 

@@ -100,7 +100,7 @@ def test_loops_take_turns(monkeypatch: pytest.MonkeyPatch, target: str, stages: 
     two_loops[(1,)](x, w, v, out, side * turns, S=side, num_warps=8)
     np.testing.assert_array_equal(out, loops_expected(x, w, v, side))
     source = two_loops.translate(f"*fp16:16, *fp16:16, *fp16:16, *fp32:16, i32, {side}", target, num_warps=8).source
-    assert source.count("union {") == 1 and ("constexpr int NUM_STAGES = 2;" in source) == (stages == 2)
+    assert source.count("union {") == 2 and ("constexpr int NUM_STAGES = 2;" in source) == (stages == 2)
 
 
 def test_bytes_of_the_struct() -> None:
@@ -111,3 +111,5 @@ def test_bytes_of_the_struct() -> None:
     assert bytes_of([array(16, 16, ""), array(48, 16, "p"), array(20, 16, "p"), array(64, 16, "q")]) == 16 + 80
     assert bytes_of([array(16, 16, ""), array(1024, 1024, "p"), array(64, 16, "q")]) == 2048
     assert bytes_of([array(1024, 1024, "p"), array(16, 16, "p"), array(3000, 16, "q")]) == 3072
+    # A union is as large as its alignment says, whichever of its structs is the largest.
+    assert bytes_of([array(16, 16, ""), array(1024, 1024, "p"), array(1040, 16, "q")]) == 3072

@@ -30,7 +30,7 @@ from .functions import lower_function
 from .given_names import given_names
 from .shared.memory import SharedMemory
 from .shared.plan import names_of_arrays, plan_shared, shared_alignment
-from .shared.turns import Turns, find_turns
+from .shared.turns import Sharing, Turns, find_turns
 from .staging.made_maps import count_map_slots
 from .staging.warp_roles import lower_body
 from .state import MemoryFacts
@@ -64,18 +64,18 @@ INFINITIES = re.compile(r"__int_as_float\(0x[7f]f800000\)")
 LAUNCH_WORD = re.compile(r"static_cast<int>\((blockIdx|gridDim)\.([xyz])\)")
 
 
-def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool = False) -> Unit:
+def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing = Sharing.NONE) -> Unit:
     """Writes down, as plain values, everything that the generated file says.
 
-    `in_turns` is whether arrays share their memory with others, at the price of barriers.
+    `sharing` is which arrays share their memory with others, at the price of barriers.
 
     Raises:
       OutOfResources: when the shared arrays have no room.
     """
-    if in_turns:
+    if sharing is not Sharing.NONE:
         rings = without_copied_operands(schedule.rings, schedule.dots, schedule.staged)
         schedule = replace(schedule, rings=rings)
-    context = _context(kernel, facts, schedule, in_turns)
+    context = _context(kernel, facts, schedule, sharing)
     names, settled = context.names, facts.index | facts.definitions.keys()
     with_loops = rolled(lower_body(context, kernel), names, context.shared.arrays.values())
     context.shared.keep(with_loops.shared)
@@ -166,7 +166,7 @@ def _bounds(context: Context) -> str:
     return f"__launch_bounds__({threads}, {blocks})"
 
 
-def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -> Context:
+def _context(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing) -> Context:
     """What a lowering starts from: the names that are taken, and the arrays that are known."""
     entry = entry_name(kernel.name, _constants(kernel))
     names = Names([entry, *_constants(kernel), *_variable_names(kernel)], _called(kernel))
@@ -182,7 +182,7 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
         scopes,
         names,
         axis_names,
-        SharedMemory(names, _turns(kernel, facts, schedule) if in_turns else None),
+        SharedMemory(names, _turns(kernel, facts, schedule, sharing)),
         MemoryFacts(read_only_pointers(kernel), Origins(kernel.body), lasting_loads(kernel), agreed_loads(kernel)),
         Arithmetic(wrapping_calls(kernel, facts.definitions), _doubles(kernel)),
         frozenset(given.values()),
@@ -192,7 +192,7 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     return context
 
 
-def _turns(kernel: Kernel, facts: Facts, schedule: Schedule) -> Turns:
+def _turns(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing) -> Turns | None:
     """The turns of arrays: of staged tiles, and of what threads load ahead for themselves.
 
     Beside tensor copies there are none: the loading warpgroup loads for the next loop while this one is under way.
@@ -201,7 +201,7 @@ def _turns(kernel: Kernel, facts: Facts, schedule: Schedule) -> Turns:
     ahead = {tile for ring in rings if ring.kind == "tma" for tile in ring.tiles}
     tiles = [tile for tile in schedule.staged if tile not in ahead]
     own = [tile for ring in rings if ring.kind != "tma" for tile in ring.own]
-    return find_turns(kernel, facts, (*tiles, *own), rings)
+    return find_turns(kernel, facts, (*tiles, *own), rings, sharing)
 
 
 def _take_names(names: Names, kernel: Kernel, schedule: Schedule, given: dict[Variable, Variable]) -> None:

@@ -12,7 +12,7 @@ from ...ir.nodes import Variable
 from ...ir.types import ValueType
 from ..text.names import Names
 from ..text.unit import Shared
-from .turns import NESTED, Turn, Turns
+from .turns import STATEMENTS, Turn, Turns
 
 LARGE_EXCHANGE = 8192  # bytes of an array from which on its memory is worth more than a barrier
 
@@ -52,11 +52,11 @@ class SharedMemory:
         self.arrays = {key: arrays[one.name] for key, one in self.arrays.items() if one.name in arrays}
 
     def scratch_name(
-        self, statement: int, purpose: str, *choices: str, lasting: bool = False, area: str = NESTED
+        self, statement: int, purpose: str, *choices: str, lasting: bool = False, area: str = STATEMENTS
     ) -> str:
         """The name of an array of a statement; one that is `lasting` is still in use when its statement is over.
 
-        Of an `area` of its own, what writes the arrays knows when their memory is free.
+        Of an `area` that is not that of all statements, what writes the arrays knows when their memory is free.
         """
         if (statement, purpose) in self.arrays:
             return self.arrays[statement, purpose].name

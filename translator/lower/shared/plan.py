@@ -58,7 +58,8 @@ def _layout(arrays: tuple[Shared, ...], depth: int) -> tuple[int, int]:
     parts = [(array.size, array.alignment) for array in arrays if len(array.turn) == depth]
     for area in _areas(arrays, depth):
         turns = [_layout(turn, depth + 1) for turn in turns_of(arrays, area, depth)]
-        parts.append((max(size for size, _ in turns), max(align for _, align in turns)))
+        align = max(align for _, align in turns)
+        parts.append((-(-max(size for size, _ in turns) // align) * align, align))
     return _side_by_side(sorted(parts, key=lambda part: -part[1]))
 
 

@@ -1,23 +1,34 @@
 """Which arrays in shared memory take turns, and when each is in use.
 
-An array has its memory for that part of the innermost block around all its uses from the first to the last of them: loops
-within a loop take turns, and so do a loop and a conversion behind it. Parts hold one another or have nothing in common, so the
-struct of arrays is made of unions within structs (`plan.py`).
+There are two ways (`Sharing`). In areas, the arrays of single statements have one piece of memory, the tiles that only one
+statement at the top of the kernel needs, such as a loop, another one, and the tiles that several of these need a third one.
+Nested, an array has its memory for that part of the innermost block around all its uses from the first to the last of them:
+loops within a loop take turns, and so do a loop and a conversion behind it. Parts hold one another or have nothing in common,
+so the struct of arrays is made of unions within structs (`plan.py`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import Enum, auto
 
 from ...analysis.facts import Facts
 from ...frozen import frozen
 from ...ir.nodes import Expr, For, Inlined, Kernel, Statement, Variable, While
-from ...ir.walk import assigned_variables, bodies, expressions, nested, statements, used_variables
+from ...ir.walk import assigned_variables, bodies, expressions, nested, statements, top_statements, used_variables
 from ...schedule.staging.ring_plan import Ring
 
-# Areas of shared memory, whose arrays take turns: that of what is on its way out, and that of all others.
-STORES, NESTED = "stores", "nested"
+# Areas of shared memory, whose arrays take turns.
+STATEMENTS, LOOPS, PARTS, STORES, NESTED = "statements", "loops", "parts", "stores", "nested"
+
+
+class Sharing(Enum):
+    """Whether arrays share memory, and which: the more do, the more often threads wait for one another."""
+
+    NONE = auto()
+    AREAS = auto()
+    NESTED = auto()
 
 
 @frozen
@@ -43,27 +54,52 @@ class Turns:
 
     Attributes:
       tiles: of staged tiles, and of what threads load ahead for themselves, by key; the others keep their memory.
-      statements: the numbers of statements by `id`.
+      statements: the numbers of statements by `id`, where arrays are nested; None where those of statements have an area.
     """
 
     tiles: Mapping[int, Turn]
-    statements: Mapping[int, int]
+    statements: Mapping[int, int] | None = None
 
     def of_statement(self, statement: int, area: str) -> Turn | None:
         """The turn of an array that a statement needs in an area; None where it keeps its memory."""
-        if area != NESTED:
+        if self.statements is None or area != STATEMENTS:
             return Turn(area, statement, statement)
         number = self.statements.get(statement)
         return None if number is None else Turn(NESTED, number, number)
 
 
-def find_turns(kernel: Kernel, facts: Facts, tiles: Collection[Variable], rings: Iterable[Ring]) -> Turns:
-    """The turns of `tiles` and of what statements need."""
+def find_turns(
+    kernel: Kernel, facts: Facts, tiles: Collection[Variable], rings: Iterable[Ring], sharing: Sharing
+) -> Turns | None:
+    """The turns of `tiles` and of what statements need; None where all arrays keep their memory."""
+    if sharing is Sharing.NONE:
+        return None
+    if sharing is Sharing.AREAS:
+        return Turns(_in_areas(kernel, facts, tiles))
     uses = _uses(statements(kernel.body), facts, tiles)
     rings_of = {ring.loop: ring for ring in rings}
     found = {tile.key: Turn(NESTED, *part) for tile, part in _parts(kernel.body, 0, uses, rings_of)}
     times = Counter(map(id, statements(kernel.body)))
     return Turns(found, {id(s): number for number, s in enumerate(statements(kernel.body)) if times[id(s)] == 1})
+
+
+def _in_areas(kernel: Kernel, facts: Facts, tiles: Collection[Variable]) -> dict[int, Turn]:
+    """The turns of tiles, by key.
+
+    Those that stand in one loop, or one other block, of the kernel alone have the turn of that loop; of the others, those
+    that are needed at the same time have theirs together.
+    """
+    top = list(top_statements(kernel.body))
+    own = {number for number, statement in enumerate(top) if bodies(statement)}
+    places: dict[Variable, set[int]] = {tile: set() for tile in tiles}
+    for number, statement in enumerate(top):
+        for tile, found in _uses(statements((statement,)), facts, tiles).items():
+            places[tile] |= {number} if found else set()
+    alone = {tile for tile, found in places.items() if len(found) == 1 and found <= own}
+    turns = {tile.key: Turn(LOOPS, min(places[tile]), min(places[tile])) for tile in alone}
+    for tile, (first, _) in _together({t: found for t, found in places.items() if found and t not in alone}):
+        turns[tile.key] = Turn(PARTS, first, first)
+    return turns
 
 
 def _together(places: Mapping[Variable, Collection[int]]) -> Iterator[tuple[Variable, tuple[int, int]]]:
