@@ -12,6 +12,8 @@ import pytest
 import tilewright as triton
 from before_and_after import KINDS, before_and_after, check
 from dot_cases import Case, Problem, all_cases
+from exchanged_sums import check as check_exchanged
+from exchanged_sums import exchanged_sums
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.gpu
@@ -98,3 +100,15 @@ def test_what_is_computed_before_a_product_stays_apart_from_what_is_computed_aft
         return own[2].cpu().numpy()
 
     check(kind, run)
+
+
+def test_sums_that_change_places_between_trips() -> None:
+    """Ptxas takes one trip's sum for another's where it unrolls such a loop."""
+    import torch
+
+    def run(x: np.ndarray, out: np.ndarray, n: int, stride: int) -> np.ndarray:
+        own = [torch.from_numpy(array).cuda() for array in (x, out)]
+        exchanged_sums[(1,)](*own, n, stride, B=128, num_warps=4)
+        return own[1].cpu().numpy()
+
+    check_exchanged(run)

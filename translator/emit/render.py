@@ -153,6 +153,7 @@ def _quote(quote: Comment, indent: int) -> list[str]:
 def _render_loop(loop: Loop, indent: int, source: PythonLine | None) -> list[Rendered]:
     pad = " " * indent
     pragma = "#pragma unroll" if loop.factor is None else f"#pragma unroll {loop.factor}"
+    pragma += f"   // {loop.why}" if loop.why else ""
     lines = [(pad + pragma, source)] if loop.unroll else []
     inner = _render_nodes(loop.body, indent + INDENT, source)
     if loop.unroll and len(inner) == 1 and "//" not in inner[0][0]:

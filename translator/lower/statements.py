@@ -43,7 +43,7 @@ from .shared.repack import lower_repack
 from .staging.arrivals import arrival, wait_for_tiles
 from .staging.box_read import lower_box_read
 from .staging.box_store import lower_box_store
-from .staging.loop_bounds import Bounds, find_bounds, for_header, loop_stop
+from .staging.loop_bounds import Bounds, find_bounds, for_header, loop_stop, trips_of
 from .staging.made_maps import lower_make_map
 from .staging.own_stages import lower_own_loop
 from .staging.read_ahead import take_value
@@ -361,7 +361,7 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
     factor = dict(statement.options).get("loop_unroll_factor") or None
     factor = factor or unroll_factor(statement, context.facts, context.schedule.layouts)
     header = for_header(statement, counter, bounds)
-    nodes.append(Loop(header, body, unroll=factor is not None, factor=factor))
+    nodes.append(trips_of(context, statement, header, body, factor))
     return tuple(nodes)
 
 

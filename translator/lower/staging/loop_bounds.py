@@ -11,10 +11,11 @@ from collections.abc import Callable
 from ...frozen import frozen
 from ...ir.nodes import For, Literal, Statement, Variable
 from ...ir.walk import assigned_variables, nested, used_variables
+from ...schedule.accesses.unrolled import stays_rolled
 from ..context import Context, ctype
 from ..text.operators import Text
 from ..text.spell import assigned
-from ..text.unit import Branch, Line, Node
+from ..text.unit import Branch, Line, Loop, Node
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]  # what lowers the body of a loop
 
@@ -96,6 +97,13 @@ def for_header(statement: For, counter: str, bounds: Bounds) -> str:
     else:
         advance = f"{counter} += {assigned(step)}"
     return f"for ({kind} {counter} = {assigned(start)}; {compared(statement, counter, stop)}; {advance})"
+
+
+def trips_of(context: Context, statement: For, header: str, trip: tuple[Node, ...], factor: int | None = None) -> Loop:
+    """The loop itself: unrolled `factor` times, or not at all where ptxas would do it wrongly."""
+    if factor is None and stays_rolled(statement, context.schedule.dots, context.facts):
+        return Loop(header, trip, unroll=True, factor=1, why="ptxas, which does it by itself, mixes up the trips' sums")
+    return Loop(header, trip, unroll=factor is not None, factor=factor)
 
 
 def _assigned_in(statement: Statement) -> set[Variable]:

@@ -34,7 +34,7 @@ from ..text.point import Point
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .copies import tile_comment
-from .loop_bounds import Body, Bounds, compared, for_header, steps_on
+from .loop_bounds import Body, Bounds, compared, for_header, steps_on, trips_of
 from .names_ahead import named_elements, names_ahead
 from .own_places import place_in_tile, place_of_own, place_of_scalar, places_of_all, slot_filled
 from .read_ahead import read_ahead, read_values, running_totals
@@ -231,7 +231,7 @@ def lower_own_loop(context: Context, statement: For, ring: Ring, bounds: Bounds,
     """A loop in which threads load for themselves alone."""
     header = for_header(statement, context.names.variable(ring.loop), bounds)
     if not own_of(context, statement, ring):
-        return (Loop(header, body(statement.body)),)
+        return (trips_of(context, statement, header, body(statement.body)),)
     loop, several = ring.loop, ring.stages > 1
     stages = ""
     if several:
@@ -246,7 +246,7 @@ def lower_own_loop(context: Context, statement: For, ring: Ring, bounds: Bounds,
         *((Line(f"++{used};"),) if used else ()),
     ]
     count = (Line(f"int {used} = 0;", "stages so far"),) if used else ()
-    return (*copies.functions, *copies.first, *count, Loop(header, tuple(trip)))
+    return (*copies.functions, *copies.first, *count, trips_of(context, statement, header, tuple(trip)))
 
 
 def _first_copies(

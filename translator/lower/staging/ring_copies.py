@@ -20,7 +20,7 @@ from ..shared.convert import conversions_before
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, words
 from .copies import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
-from .loop_bounds import Body, Bounds, compared, for_header, has_trips, steps_on
+from .loop_bounds import Body, Bounds, compared, for_header, has_trips, steps_on, trips_of
 from .names_ahead import names_ahead
 from .own_stages import AHEAD, declare_own, lower_body, named_iteration, own_copies, own_of, stage_word
 from .read_ahead import read_ahead, read_values, running_totals
@@ -143,7 +143,7 @@ def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bou
         *reading.at_first(),
         *values.at_first(),
         *first,
-        Loop(for_header(statement, loop, bounds), trip),
+        trips_of(context, statement, for_header(statement, loop, bounds), trip),
         *zeros,
     )
 

@@ -73,7 +73,7 @@ class Blank:
 class Loop:
     """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it, with the `factor` that the user gave.
 
-    Of a lambda, `closing` is "};".
+    Of a lambda, `closing` is "};". `why` stands beside the pragma.
     """
 
     header: str
@@ -81,6 +81,7 @@ class Loop:
     unroll: bool = False
     closing: str = "}"
     factor: int | None = None
+    why: str = ""
 
 
 @frozen

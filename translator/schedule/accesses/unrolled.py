@@ -4,6 +4,9 @@ In: a loop without a ring. Out: a factor. A thread that loads a few elements a t
 where the number of trips is known, and no trip has threads wait for each other, several are written as one. Where trips
 divide by what only counts them, such as the weights of Welford's sums, all are, so that divisors are numbers. So are those of a
 loop with a condition that numbers decide (`schedule/rewrites/counted_whiles.py`): what counts them is no variable then.
+
+A loop of wgmma whose sums other statements use as well is never unrolled: ptxas (NVRTC 13.0 to 13.5) does that by itself where it
+knows the number of trips, and then takes one trip's sum for another's.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from itertools import chain
 from ...analysis.facts import Facts
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Literal, Note, Statement, Use, Variable, While
 from ...ir.structured import assigns, is_elementwise
-from ...ir.walk import assigned_variables, nested, statements, subexpressions, used_variables
+from ...ir.walk import assigned_variables, nested, read_variables, statements, subexpressions, used_variables
+from ..products.dot_plan import DotPlan
 from ..tiles.layout import Layout
 
 ALL_TRIPS = 8  # are written out if there are no more
@@ -41,6 +45,23 @@ def unroll_factor(loop: For, facts: Facts, layouts: Mapping[Variable, Layout]) -
         return None
     all_trips = ALL_COUNTED_TRIPS if _divides_by_counters(loop, facts) else ALL_TRIPS
     return trips if trips <= all_trips else TRIPS_AT_ONCE
+
+
+def stays_rolled(loop: For, dots: Mapping[int, DotPlan], facts: Facts) -> bool:
+    """Whether a loop must not be unrolled: its trips are a number, and not only products read and write the sums of wgmma."""
+    if None in [_number(bound, facts) for bound in (loop.start, loop.stop, loop.step)]:
+        return False
+    inner = list(statements(loop.body))
+    products = [s for s in inner if isinstance(s, Assign) and id(s) in dots and dots[id(s)].instruction.kind == "wgmma"]
+    sums = {product.target for product in products}
+    adding = {id(product) for product in products if _adds_to_its_sum(product)}
+    others = (s for s in inner if id(s) not in adding)
+    return any(not sums.isdisjoint((*read_variables(s), *assigned_variables(s))) for s in others)
+
+
+def _adds_to_its_sum(dot: Assign) -> bool:
+    sums = dot.value.args[2:] if isinstance(dot.value, Call) else ()
+    return bool(sums) and isinstance(sums[0], Use) and sums[0].variable is dot.target
 
 
 def is_written_out(loop: While, layouts: Mapping[Variable, Layout]) -> bool:
