@@ -23,6 +23,7 @@ from .lower.shared.turns import Sharing
 from .lower.text.unit import Unit
 from .preparing import check, prepared
 from .schedule.decide import decide
+from .schedule.more_blocks import has_more_blocks, wants_more_blocks
 from .schedule.plan import Schedule
 from .schedule.products.dots import dot_statements, plan_dots
 from .schedule.products.second_block import half_of, serves_two
@@ -30,6 +31,7 @@ from .schedule.rewrites.early_loads import with_early_loads
 from .schedule.rewrites.early_products import serves, with_early_products
 from .schedule.staging import rings
 from .schedule.staging.own_stages import loads_in_turn, loads_more, may_load_more
+from .schedule.staging.ring_plan import Rings
 
 
 @frozen
@@ -84,13 +86,17 @@ def _with_early_work(kernel: Kernel, plain: Plan, options: Options, target: Targ
     if not any(True for _ in dot_statements(kernel)):
         return kernel
     dots = plan_dots(kernel, find_facts(kernel), options, target)  # by themselves, whatever loads ahead
-    in_turns = any(array.turn for array in plain.unit.dynamic_shared)
-    early = kernel if in_turns else with_early_loads(kernel, dots.staged)
+    early = kernel if _takes_turns(plain) else with_early_loads(kernel, dots.staged)
     return with_early_products(early, lambda dot: id(dot) in dots.plans and dots.plans[id(dot)].runs_by_itself)
 
 
+def _takes_turns(plan: Plan) -> bool:
+    """Whether arrays share their memory."""
+    return any(array.turn for array in plan.unit.dynamic_shared)
+
+
 def _in_blocks(kernel: Kernel, options: Options, target: Target, most: Sharing, small_loads: bool = False) -> Plan:
-    """The plan for two blocks on a multiprocessor where these pay and fit, else for one.
+    """The plan for as many blocks on a multiprocessor as pay and fit.
 
     Raises:
       OutOfResources: when the kernel does not fit at all.
@@ -100,6 +106,13 @@ def _in_blocks(kernel: Kernel, options: Options, target: Target, most: Sharing, 
         with suppress(OutOfResources):
             smaller = _with_room(kernel, options, half_of(target), 2, small_loads, most)
             return smaller if serves_two(smaller.schedule, found.schedule) else found
+    if wants_more_blocks(found.schedule, found.unit.shared_bytes) and not _takes_turns(found):
+        stages = _stages_of(found.schedule.rings)
+        in_turns = _planned(kernel, options, target, 1, small_loads, Sharing.AREAS, stages)
+        if isinstance(in_turns, Plan) and has_more_blocks(
+            in_turns.schedule, in_turns.unit.shared_bytes, found.unit.shared_bytes
+        ):
+            return in_turns
     return found
 
 
@@ -131,6 +144,10 @@ def _with_room(
     found = _with_most_stages(partial(plan, sharing), least, most)
     if isinstance(found, _NoRoom):
         raise found.error
+    if any(ring.kind == "own" for ring in found.schedule.rings.rings):
+        plain = plan(sharing, 1)  # accumulators come before what threads load ahead: they would be in local memory
+        if isinstance(plain, Plan) and found.schedule.in_shared < plain.schedule.in_shared:
+            return plain
     return found
 
 
@@ -166,5 +183,12 @@ def _planned(
     try:
         return Plan(planned, facts, schedule, lower_kernel(planned, facts, schedule, sharing))
     except OutOfResources as error:
-        # Beside the stages on their way, threads hold the tile that they use: such a ring is one stage deeper than it says.
-        return _NoRoom(max((ring.stages + (ring.kind == "own") for ring in chosen.rings), default=1), error)
+        return _NoRoom(_stages_of(chosen), error)
+
+
+def _stages_of(chosen: Rings) -> int:
+    """The most stages of a ring; 1 without rings.
+
+    Beside the stages on their way, threads hold the tile that they use: such a ring is one stage deeper than it says.
+    """
+    return max((ring.stages + (ring.kind == "own") for ring in chosen.rings), default=1)

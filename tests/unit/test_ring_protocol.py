@@ -62,6 +62,7 @@ def simulate(artifact: Artifact, trips: int, seed: int) -> int:
 def copied(name: str, stages: int, monkeypatch: pytest.MonkeyPatch) -> Artifact:
     """The text of one of COPIES."""
     monkeypatch.setattr("tilewright.schedule.staging.rings.MOST_STAGES", 2)
+    monkeypatch.setattr("tilewright.fitting.wants_more_blocks", lambda *_: False)  # the simulation knows no unions
     kernel, signature, arch, kinds, num_rows, num_own = COPIES[name]
     found = planned(kernel, signature, arch, num_stages=stages, guards=name != "wgmma")
     plans = found.schedule.rings.rings

@@ -193,13 +193,15 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing)
 
 
 def _turns(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing) -> Turns | None:
-    """The turns of arrays, staged tiles among them.
+    """The turns of arrays: of staged tiles, and of what threads load ahead for themselves.
 
-    Tensor copies are none of them: the loading warpgroup loads for the next loop while this one is under way.
+    Beside tensor copies there are none: the loading warpgroup loads for the next loop while this one is under way.
     """
-    ahead = {tile for ring in schedule.rings.rings if ring.kind == "tma" for tile in ring.tiles}
+    rings = schedule.rings.rings
+    ahead = {tile for ring in rings if ring.kind == "tma" for tile in ring.tiles}
     tiles = [tile for tile in schedule.staged if tile not in ahead]
-    return find_turns(kernel, facts, tiles, schedule.rings.rings, sharing)
+    own = [tile for ring in rings if ring.kind != "tma" for tile in ring.own]
+    return find_turns(kernel, facts, (*tiles, *own), rings, sharing)
 
 
 def _take_names(names: Names, kernel: Kernel, schedule: Schedule, given: dict[Variable, Variable]) -> None:

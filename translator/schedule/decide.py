@@ -37,6 +37,7 @@ from .tiles.layouts import conversions_of, follow, of_variables, own_layouts, se
 from .tiles.recomputed import is_straight, needed_at_once
 from .tiles.registers import (
     blocks_beside,
+    blocks_that_fit,
     choose_shared,
     needs_whole_multiprocessor,
     peak_registers,
@@ -97,6 +98,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
         block_copies=block_copies,
         blocks_per_multiprocessor=made_room_for or planned or loading or hiding,
         wants_second_block=blocks == 1 and wants_second_block(kernel, rings, dots, peak, options.num_warps),
+        blocks_by_registers=max(blocks_that_fit(peak, num_threads), 1),
         spare_registers=spare,
         options=options,
         target=target,

@@ -47,6 +47,7 @@ class Schedule:
       blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
         ptxas from spilling in pursuit of an occupancy that the tiles rule out.
       wants_second_block: whether a schedule for two of them should be tried (`schedule/products/second_block.py`).
+      blocks_by_registers: for how many blocks the registers of their tiles leave room.
       spare_registers: of a multiplying thread, beside those of tiles where these are most; negative where tiles want more.
     """
 
@@ -65,6 +66,7 @@ class Schedule:
     block_copies: dict[Variable, BlockCopy]
     blocks_per_multiprocessor: int | None
     wants_second_block: bool
+    blocks_by_registers: int
     spare_registers: int
     options: Options
     target: Target

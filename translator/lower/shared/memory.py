@@ -91,7 +91,10 @@ class SharedMemory:
 
     def tile_name(self, variable: Variable) -> str:
         """The name of the shared array of a staged tile."""
-        name = self._names.variable(variable)
+        return self.of_tile(self._names.variable(variable), variable)
+
+    def of_tile(self, name: str, variable: Variable) -> str:
+        """The name of an array, once it is known to have the turn of that tile."""
         self._takes(name, self.turns.tiles.get(variable.key) if self.turns else None)
         return name
 

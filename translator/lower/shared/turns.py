@@ -53,7 +53,7 @@ class Turns:
     """The turns of a kernel's arrays.
 
     Attributes:
-      tiles: of staged tiles, by key; the others keep their memory.
+      tiles: of staged tiles, and of what threads load ahead for themselves, by key; the others keep their memory.
       statements: the numbers of statements by `id`, where arrays are nested; None where those of statements have an area.
     """
 
@@ -172,7 +172,7 @@ def _parts_inside(
     for block in _blocks(statement):
         end = start + sum(1 for _ in statements(block))
         if ring is None or ring.kind != "tma":  # such a loop may start products of one trip in another
-            kept = () if ring is None else ring.tiles
+            kept = () if ring is None else (*ring.tiles, *ring.own)
             own = {t: found for t, found in left.items() if t not in kept and all(start <= u < end for u in found)}
             left = {tile: found for tile, found in left.items() if tile not in own}
             yield from _parts(block, start, own, rings)

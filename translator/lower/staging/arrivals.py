@@ -35,7 +35,7 @@ def arrival(context: Context) -> tuple[Node, ...]:
 
 def note_arriving(context: Context, tile: Variable, asynchronous: bool) -> bool:
     """Notes that copies of a tile have been started; False where they are to be waited for at once."""
-    if not context.stages.may_arrive_later or context.shared.in_turns:
+    if not context.stages.may_arrive_later:
         return False
     context.stages.arriving = {**context.stages.arriving, tile: asynchronous}
     return True

@@ -70,15 +70,15 @@ def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:
     return [s for s in loads if s.target in by_all or is_copied_whole(s, layouts, context.facts)]
 
 
-def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None:
-    """Asks for the places of a load's elements, and has the load read them there."""
+def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> str:
+    """Asks for the places of a load's elements, and has the load read them there: the name of the array."""
     target = load.target
-    name = context.names.once(f"{target.name}_ahead", ("ahead", target))
+    name = context.shared.of_tile(context.names.once(f"{target.name}_ahead", ("ahead", target)), target)
     context.stages.own[target] = f"{name}[{stage_word(context, ring)}]" if ring.stages > 1 else name
     if target in context.schedule.block_copies:
         tile = context.schedule.block_copies[target].tile
         shared_array(context, target.key, "own", name, target, tile, f"{target.name} on its way, {tile_comment(tile)}")
-        return
+        return name
     counts, elements = _counts(context, load) if target.type.is_tile else ((), 1)
     copy = context.schedule.warp_copies.get(target)
     threads = context.schedule.num_threads >> (LANE_BITS - copy.lane_bits if copy else 0)
@@ -88,7 +88,8 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None
     outer = f"[{stages}]" if ring.stages > 1 else ""
     align = CHUNK_BYTES if target.type.is_tile else None
     array = Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment, align)
-    context.shared.arrays.setdefault((target.key, "own"), array)
+    context.shared.scratch(target.key, "own", array)
+    return name
 
 
 def _counts(context: Context, load: Assign) -> tuple[tuple[str, ...], int]:
@@ -160,11 +161,13 @@ class OwnCopies:
       functions: the function that starts the copies of an iteration, before the loop.
       first: the copies of the first iterations.
       arrival: the wait at the top of an iteration.
+      arrays: those that take turns with others, which wait until they are read no more.
     """
 
     functions: tuple[Node, ...] = ()
     first: tuple[Node, ...] = ()
     arrival: tuple[Node, ...] = ()
+    arrays: tuple[str, ...] = ()
 
 
 def copies_ahead(
@@ -191,12 +194,13 @@ def copies_ahead(
     for helper in ("cp_async_commit", "cp_async_wait"):
         context.use_helper(helper)
     copies: list[Node] = []
+    arrays: list[str] = []
     reading = read_ahead(context, statement, ring, loads, bounds)
     values = read_values(context, statement, ring, loads, bounds)
     prepare, names = conversions_before(context, loads)
     with names_ahead(context, statement, loads) as scalars, context.conversions(names):
         for load in loads:
-            declare_own(context, load, ring, stages)
+            arrays.append(declare_own(context, load, ring, stages))
             copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
     copies = [*scalars, *copies]
     copies += [*running_totals(context, statement, ring, body), *reading.behind_copies(name)]
@@ -205,6 +209,7 @@ def copies_ahead(
     parameters, stage = f"{kind} {name}{f', int {word}' if several else ''}", f", {word}" if several else ""
     functions = [
         *prepare,
+        *(node for array in arrays for node in context.before_write(array)),
         *reading.before,
         *values.before,
         Comment(f"Starts the loads of iteration {name}{' into a stage' if several else ''}."),
@@ -215,16 +220,23 @@ def copies_ahead(
         Branch(compared(statement, ahead, stop), (Line(f"{load_tiles}({ahead}{stage});"),)),
         Line("cp_async_commit();", "possibly of nothing: one group per iteration"),
     )
-    for_others = any(load.target in context.schedule.warp_copies for load in loads)
-    free = (Line("__syncwarp();", "every lane has read what is overwritten next"),) if for_others else ()
+    free, arrival = _around_reads(context, loads, stages)
     context.stages.after[id(loads[-1])] = (*free, *more)
-    arrival = [
-        Line(f"cp_async_wait<{f'{stages} - 1' if several else '0'}>();", "what this thread has copied has arrived"),
-        *((Line("__syncwarp();", "and what other lanes have copied for it"),) if for_others else ()),
-    ]
     count = context.names.shared_index("trip" if position else "stage")
     first = _first_copies(statement, bounds, ahead, load_tiles, stages, position, count)
-    return OwnCopies(tuple(functions), (*reading.at_first(), *values.at_first(), *first), tuple(arrival))
+    in_turns = tuple(filter(context.shared.takes_turns, arrays))
+    return OwnCopies(tuple(functions), (*reading.at_first(), *values.at_first(), *first), arrival, in_turns)
+
+
+def _around_reads(context: Context, loads: list[Assign], stages: str) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """(What an iteration does when all `loads` have been read, what it waits for before that)."""
+    for_others = any(load.target in context.schedule.warp_copies for load in loads)
+    free = (Line("__syncwarp();", "every lane has read what is overwritten next"),) if for_others else ()
+    arrival = (
+        Line(f"cp_async_wait<{f'{stages} - 1' if stages else '0'}>();", "what this thread has copied has arrived"),
+        *((Line("__syncwarp();", "and what other lanes have copied for it"),) if for_others else ()),
+    )
+    return free, arrival
 
 
 def lower_own_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
@@ -246,6 +258,7 @@ def lower_own_loop(context: Context, statement: For, ring: Ring, bounds: Bounds,
         *((Line(f"++{used};"),) if used else ()),
     ]
     count = (Line(f"int {used} = 0;", "stages so far"),) if used else ()
+    context.shared.being_read.update(copies.arrays)
     return (*copies.functions, *copies.first, *count, trips_of(context, statement, header, tuple(trip)))
 
 

@@ -111,11 +111,11 @@ def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bou
     arrays += [rows_name(context, load) for load in rows]
     before = [node for array in arrays for node in context.before_write(array)]
     own = own_of(context, statement, ring)
-    for load in own:
-        declare_own(context, load, ring, names.stages)
+    own_arrays = [declare_own(context, load, ring, names.stages) for load in own]
     reading = read_ahead(context, statement, ring, [*loads, *own], operands)
     values = read_values(context, statement, ring, own, operands)
     prepare, moved = conversions_before(context, [*loads, *own])
+    free = [node for array in own_arrays for node in context.before_write(array)]
     running = running_totals(context, statement, ring, body)
     with context.conversions(moved):
         filling = _filling(
@@ -135,9 +135,9 @@ def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bou
         inner = (*inner, Line("wgmma_commit();"))
     trip = _trip(context, statement, ring, operands, names, filling, (head, inner, products_complete(context, flying)))
     context.order.merge(order)  # there may be no trip, and no barrier
-    context.shared.being_read |= {*being_read, *arrays}
+    context.shared.being_read |= {*being_read, *arrays, *filter(context.shared.takes_turns, own_arrays)}
     zeros = (Line("cp_async_wait<0>();", "no copy of zeros is left behind"),) if filling.late else ()
-    ready = (*before, *prepare, *reading.before, *values.before, *filling.functions)
+    ready = (*before, *prepare, *free, *reading.before, *values.before, *filling.functions)
     return (
         *ready,
         *reading.at_first(),

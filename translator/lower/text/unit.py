@@ -303,3 +303,8 @@ class Unit:
     needs: str = "sm_80"
     unequal: frozenset[StaticLoop] = frozenset()
     parameter_comments: tuple[ParameterComments, ...] = ()
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block, in bytes."""
+        return self.dynamic_bytes + sum(array.size for array in self.static_shared)
