@@ -94,6 +94,7 @@ TEMPLATES = (
     "transpose_bytes",
     "store_matrices",
     "store_matrices_across",
+    "load_matrices",
     "load_byte_pair",
     "load_byte_pairs",
     "round_tf32",

@@ -16,7 +16,7 @@ from ..analysis.meeting import Places
 from ..analysis.own_sums import dots_with_own_sums
 from ..hardware import LANE_BITS, WARP_SIZE, WARPGROUP_BITS
 from ..ir.c_names import is_library_name
-from ..ir.nodes import Call, DeviceFunction, For, Kernel, Statement, Variable
+from ..ir.nodes import Assign, Call, DeviceFunction, Expr, For, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import statements
 from ..language.dtypes import PointerType
@@ -382,6 +382,15 @@ class Context:
         self.shared.being_read.clear()
         self.order.loaded_from.clear()
         self.order.stored_to.clear()
+
+    @cached_property
+    def scalar_values(self) -> dict[Variable, tuple[Expr, ...]]:
+        """What each scalar is set to, in the order of the text."""
+        found: dict[Variable, tuple[Expr, ...]] = {}
+        for statement in statements(self.kernel.body):
+            if isinstance(statement, Assign) and len(statement.targets) == 1 and not statement.target.type.is_tile:
+                found[statement.target] = (*found.get(statement.target, ()), statement.value)
+        return found
 
     @cached_property
     def own_sums(self) -> frozenset[int]:

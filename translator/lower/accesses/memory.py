@@ -33,6 +33,7 @@ from .elements import (
 from .memory_order import note_load, note_store, order_after_loads, order_after_stores, order_among_stores, tensor_word
 from .recompute import function_of_index
 from .told import told_by_one
+from .torn_stores import is_taken_apart
 from .vectors import (
     access_of,
     copies_of_repeated,
@@ -255,7 +256,7 @@ def _load_vector(
 
 def _store_vector(context: Context, call: Call, access: Access, run: Callable[[Point], str], modifier: str) -> object:
     pointer, value = call.args[:2]
-    if not modifier and access.width > 1 and context.speller.is_taken_apart(pointer):
+    if not modifier and access.width > 1 and is_taken_apart(context, pointer):
         modifier = "wb"  # what plain stores do, in one piece
 
     def one(point: Point) -> tuple[Node, ...]:

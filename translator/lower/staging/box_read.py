@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...ir.nodes import Assign, Call, Use, Variable
 from ...schedule.accesses.access import Access
-from ...schedule.products.instructions import COLUMN_IN_PIECE
+from ...schedule.products.instructions import COLUMN_IN_PIECE, ROW_IN_PIECE
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.tiles.layout import REGISTER, Layout, bits_of
 from ..accesses.vectors import vectors, width_name
@@ -21,6 +21,8 @@ PAIRS_IN_PIECE = (REGISTER, 2, 3, 4)  # byte = lane / 4 * 2 + register, of the 1
 LINES = 32  # of four matrices
 PAIR_BYTES = 2
 OWN = 8  # of these, that a lane has bytes of
+MATRIX_BYTES = 2  # of an element of ldmatrix's 8x8 matrices
+MATRIX_PAIRS = 4  # elements that a lane has of each of its two rows, 8 apart, in four matrices: 16 rows of 16 columns
 
 
 def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -35,6 +37,8 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
     access = Access(tile.fast, width, (), ())
     if _by_matrices(layout, tile):
         return (*context.declare(statement, target, layout), *_byte_pairs(context, target, layout, tile, base))
+    if _by_transposed_matrices(layout, tile):
+        return (*context.declare(statement, target, layout), *_matrices(context, target, layout, tile, base))
     several = layout.num_registers > width
     name = context.names.variable(target)
 
@@ -68,6 +72,58 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
         )
 
     return (*context.declare(statement, target, layout), *vectors(context, layout, access, read))
+
+
+def _by_transposed_matrices(layout: Layout, tile: SharedTile) -> bool:
+    """Whether lanes hold a 16-bit tile as four of ldmatrix's 8x8 matrices, in pairs of lines: one by one without it.
+
+    Pairs that lie side by side are read by themselves: the compiler may move these reads.
+    """
+    if tile.itemsize != MATRIX_BYTES or layout.rank != 2:
+        return False
+    across, down = layout.axes[tile.slow], layout.axes[tile.fast]
+    further = down[len(ROW_IN_PIECE) :]
+    return (
+        across[: len(COLUMN_IN_PIECE) + 1] == (*COLUMN_IN_PIECE, REGISTER)
+        and all(bit == REGISTER for bit in across[len(COLUMN_IN_PIECE) :])
+        and down[: len(ROW_IN_PIECE)] == ROW_IN_PIECE
+        and REGISTER not in further[: len(further) - further.count(REGISTER)]
+    )
+
+
+def _matrices(context: Context, target: Variable, layout: Layout, tile: SharedTile, base: str) -> tuple[Node, ...]:
+    """Reads a warp's 16 rows, 16 columns at once, which are lines of the tile."""
+    context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
+    helper = context.use_helper("load_matrices")
+    name, v, r = context.names.variable(target), context.names.shared_index("v"), context.names.shared_index("r")
+    columns, down = tile.slow, layout.axes[tile.fast]
+    own = context.axis_names.thread_text(
+        (*[REGISTER] * len(ROW_IN_PIECE), *down[len(ROW_IN_PIECE) :]), ("row", "column")[tile.fast]
+    )
+    count, pieces = layout.registers(columns) // MATRIX_PAIRS, layout.registers(tile.fast) // 2
+    apart = (1 << len(down)) // pieces  # rows from a warp's 16 to its next ones
+    lane = context.lane()
+    row = _sum(own if own != "0" else "", f"{r} * {apart}" * (pieces > 1))
+    column = f"{v} * 16" * (count > 1)
+    place = _sum(column, f"{lane} / 16 * 8", f"{lane} % 8"), _sum(row, f"{lane} / 8 % 2 * 8")
+    in_loop = count > 1 or pieces > 1
+    text = place_text(context, tile, ctype(target.type), *place)
+    naming, at = place_line(context, text, f"{target.name}_tile", in_loop)
+    rows = (f"{r} * 2", f"{r} * 2 + 1") if pieces > 1 else ("0", "1")
+    first = f"{v} * {MATRIX_PAIRS}" if count > 1 else "0"
+    upper, lower = (run_at(f"{name}[{one}][{first}]") for one in rows)
+    nodes: tuple[Node, ...] = (*naming, Line(f"{helper}({upper}, {lower}, &{base}[{at}]);"))
+    if count > 1:
+        limit = f"{context.count(layout.axes[columns])} / {MATRIX_PAIRS}"
+        nodes = (Loop(f"for (int {v} = 0; {v} < {limit}; ++{v})", nodes, unroll=True),)
+    if pieces > 1:
+        limit = f"{context.count(down)} / 2"
+        nodes = (Loop(f"for (int {r} = 0; {r} < {limit}; ++{r})", nodes, unroll=True),)
+    return nodes
+
+
+def _sum(*parts: str) -> str:
+    return " + ".join(part for part in parts if part)
 
 
 def _by_matrices(layout: Layout, tile: SharedTile) -> bool:

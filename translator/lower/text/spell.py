@@ -165,35 +165,6 @@ class Speller:
         """The text of an offset of a pointer, in 64 bits where it might overflow."""
         return self.spell(expr, point, wide=self.offset_is_wide(expr))
 
-    def is_taken_apart(self, pointer: Expr) -> bool:
-        """Whether the compiler makes a store for each word of a vector at such an address, a sum with several multiples.
-
-        It adds the words' places to what is multiplied with numbers in 64 bits, and no longer sees that they are neighbours.
-        """
-        multiples, wide = 0, False
-        pending = [pointer]
-        while pending:
-            part = pending.pop()
-            if isinstance(part, Use) and part.variable in self.written_out:
-                pending.append(self.written_out[part.variable])
-            elif isinstance(part, Call) and part.op in ("ptr_add", "add", "sub", *MOVES):
-                pending += part.args
-                wide = wide or (part.op == "ptr_add" and self.offset_is_wide(part.args[1]))
-            elif isinstance(part, Call) and part.op == "mul":
-                multiples += any(self._is_multiplier(factor) for factor in part.args)
-        return wide and multiples > 1
-
-    def _is_multiplier(self, expr: Expr) -> bool:
-        """Whether a factor is a number, and not that of a contiguous axis."""
-        while not isinstance(expr, Literal):
-            if isinstance(expr, Use) and expr.variable in self.definitions:
-                expr = self.definitions[expr.variable]
-            elif isinstance(expr, Call) and expr.op in (*MOVES, "cast"):
-                expr = expr.args[0]
-            else:
-                return False
-        return expr.value != 1
-
     def offset_is_wide(self, expr: Expr) -> bool:
         """Whether an offset of a pointer might overflow in 32 bits."""
         return not never_overflows(expr, self.definitions, self.written_out)

@@ -17,6 +17,7 @@ from ...ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Statement, Use,
 from ...ir.structured import is_atomic
 from ...ir.walk import REARRANGES, children, expressions, statements
 from ...language.dtypes import PointerType
+from ..products.shared_tiles import SharedTile
 from .layout import Layout
 
 # A tile that needs a layout: a variable, or the statement that evaluates tiles without assigning any.
@@ -61,12 +62,18 @@ class Access:
 
 @dataclass(slots=True)
 class Problem:
-    """The tiles, how they hang together, and the answers so far; `steps` is what has been found of pointers."""
+    """The tiles, how they hang together, and the answers so far.
+
+    Attributes:
+      boxes: where threads take tiles from that tensor copies have brought.
+      steps: what has been found of pointers.
+    """
 
     shapes: dict[Node, tuple[int, ...]] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
     reductions: list[tuple[Node, int, Variable]] = field(default_factory=list)
     accesses: dict[Node, list[Access]] = field(default_factory=dict)
+    boxes: dict[Node, SharedTile] = field(default_factory=dict)
     answers: dict[Node, Layout] = field(default_factory=dict)
     relations_of: dict[Node, list[Relation]] = field(default_factory=dict)
     reductions_of: dict[Node, list[tuple[int, Variable]]] = field(default_factory=dict)

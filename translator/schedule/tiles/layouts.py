@@ -13,12 +13,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
 from ...hardware import ACCESS_BYTES
-from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
+from ...ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
+from ...ir.structured import assigns
 from ...ir.types import padded
-from ...ir.walk import REARRANGES, statements
+from ...ir.walk import REARRANGES, statements, subexpressions
 from ..plan import Conversion
 from ..products.dot_plan import Dots
 from ..products.held_operands import Words
+from ..products.shared_tiles import SharedTile
 from ..staging.ring_plan import Rings
 from .access_costs import access_cost, address_cost, side_by_side
 from .layout import Layout, blocked, drop_axis
@@ -32,8 +34,15 @@ LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 
 def solve(problem: Problem, kernel: Kernel, dots: Dots, thread_bits: int) -> None:
     """Gives every tile and every statement that needs one a layout."""
+    problem.boxes = _boxes_read(kernel, dots)
     _settle_accumulators(problem, kernel, dots)
     _choose_anchors(problem, thread_bits)
+
+
+def _boxes_read(kernel: Kernel, dots: Dots) -> dict[Node, SharedTile]:
+    readings = (s for s in statements(kernel.body) if isinstance(s, Assign) and assigns(s, "box_read"))
+    sources = ((s.target, part.variable) for s in readings for part in subexpressions(s.value) if isinstance(part, Use))
+    return {target: dots.staged[source] for target, source in sources}
 
 
 def of_variables(problem: Problem) -> dict[Variable, Layout]:
@@ -170,12 +179,15 @@ def _with_best_runs(accesses: list[Access], axis: int, longest: int, with_runs_o
 def _between(problem: Problem, node: Node, num_threads: int, per_thread: int) -> Layout:
     """A layout for what touches no memory: by what it is made of and reduced to, or by halves that are split.
 
-    Of these each thread has a long run, so that it holds both.
+    Of these each thread has a long run, so that it holds both; of what a tensor copy has brought, as much as it reads at once.
     """
     shape = problem.shapes[node]
     paths = [relation.path for relation in problem.relations_of.get(node, ())]
     splits = any(isinstance(call, Call) and call.op == "select" for path in paths for call, _ in path)
     outer = None if splits else outer_layout(problem, node, num_threads, _alike, follow)
+    boxes = [problem.boxes[member] for member in _alike(problem, node) if member in problem.boxes]
+    if boxes and not splits:
+        return outer or blocked(shape, num_threads, boxes[0].fast, min(per_thread, boxes[0].chunk))
     return outer or blocked(shape, num_threads, len(shape) - 1, per_thread if splits else 1)
 
 

@@ -1,0 +1,54 @@
+"""Which stores of vectors the compiler makes one by word, though they are one in the text.
+
+It takes an assignment of 16 bytes apart and puts it together again where it sees that the words are neighbours. Where an address
+adds several multiples in 64 bits, it adds the words' places to one of the factors first, and no longer does.
+"""
+
+from __future__ import annotations
+
+from ...ir.nodes import Call, Expr, Literal, Use
+from ...ir.walk import MOVES
+from ..context import Context
+
+WIDE_BITS = 64
+SUMS = ("ptr_add", "add", "sub", "cast", *MOVES)
+
+
+def is_taken_apart(context: Context, pointer: Expr) -> bool:
+    """Whether an address is a sum in 64 bits of several multiples, whatever names these have."""
+    multiples, wide = 0, False
+    pending, seen = [pointer], set()
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Use) and part.variable not in seen:
+            seen.add(part.variable)
+            pending += _values(context, part)
+        elif isinstance(part, Call) and part.op in SUMS:
+            pending += part.args
+            wide = wide or (part.op == "ptr_add" and _is_wide(context, part.args[1]))
+        elif isinstance(part, Call) and part.op == "mul":
+            multiples += any(_is_multiplier(context, factor) for factor in part.args)
+    return wide and multiples > 1
+
+
+def _values(context: Context, use: Use) -> tuple[Expr, ...]:
+    """What a name stands for: all that a scalar is ever set to."""
+    if use.variable in context.speller.written_out:
+        return (context.speller.written_out[use.variable],)
+    return () if use.type.is_tile else context.scalar_values.get(use.variable, ())
+
+
+def _is_wide(context: Context, offset: Expr) -> bool:
+    return offset.type.element.bits == WIDE_BITS or context.speller.offset_is_wide(offset)
+
+
+def _is_multiplier(context: Context, expr: Expr) -> bool:
+    """Whether a factor is a number, and not that of a contiguous axis."""
+    while not isinstance(expr, Literal):
+        if isinstance(expr, Use) and expr.variable in context.speller.definitions:
+            expr = context.speller.definitions[expr.variable]
+        elif isinstance(expr, Call) and expr.op in (*MOVES, "cast"):
+            expr = expr.args[0]
+        else:
+            return False
+    return expr.value != 1
