@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.runtime.building import nvrtc
 
 
 @triton.jit
@@ -214,6 +216,26 @@ def test_a_vector_is_stored_in_one_piece_where_numbers_multiply_several_terms() 
     text = channels_last.translate("*fp16:16, *fp16:16, 4, 256, 100, 1024").source
     assert "store_vec_wb<VEC>(" in text and "__stwb(reinterpret_cast<uint4*>(target), packet);" in text
     assert "_wb" not in transposed_by_pointers.translate(SIGNATURE.format("fp16")).source
+
+
+@triton.jit
+def from_where_a_head_begins(x_ptr, out_ptr, T, H: tl.constexpr, C: tl.constexpr):
+    first = (tl.program_id(1).to(tl.int64) * T * H + tl.program_id(0)) * C
+    x_ptr += first
+    out_ptr += first
+    rows = tl.arange(0, 64)
+    places = rows[:, None] * (H * C) + tl.arange(0, C)[None, :]
+    tl.store(out_ptr + places, tl.load(x_ptr + places) * 2, mask=(rows < T)[:, None])
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_or_pointers_that_are_added_to() -> None:
+    """NVRTC 13.5 made four stores of a plain one."""
+    artifact = from_where_a_head_begins.translate("*fp16:16, *fp16:16, i32, 4, 64", "sm_80")
+    ptx = nvrtc.compile_ptx(artifact)
+    assert "store_vec_wb<VEC>(" in artifact.source and "v4.u32" in ptx and "st.global.u32" not in ptx
+    plain = dataclasses.replace(artifact, source=re.sub(r"__stwb\((.*), packet\);", r"*\1 = packet;", artifact.source))
+    assert "st.global.v4.u32" not in nvrtc.compile_ptx(plain), "no longer needed"
 
 
 @triton.jit
