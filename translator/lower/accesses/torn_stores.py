@@ -39,7 +39,7 @@ def _values(context: Context, use: Use) -> tuple[Expr, ...]:
 
 
 def _is_wide(context: Context, offset: Expr) -> bool:
-    return offset.type.element.bits == WIDE_BITS or context.speller.offset_is_wide(offset)
+    return offset.type.dtype.bits == WIDE_BITS or context.speller.offset_is_wide(offset)
 
 
 def _is_multiplier(context: Context, expr: Expr) -> bool:
