@@ -239,6 +239,20 @@ def test_or_pointers_that_are_added_to() -> None:
 
 
 @triton.jit
+def into_a_batch(x_ptr, out_ptr, stride_b, stride_r, rows, C: tl.constexpr):
+    r, c = tl.program_id(1) * 64 + tl.arange(0, 64), tl.arange(0, C)
+    x = tl.load(x_ptr + r[:, None] * C + c[None, :])
+    places = tl.program_id(0) * stride_b + r[:, None] * stride_r + c[None, :]
+    tl.store(out_ptr + places, x * 2, mask=(r < rows)[:, None])
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_or_strides_that_are_arguments() -> None:
+    artifact = into_a_batch.translate("*fp16:16, *fp16:16, i32:16, i32:16, i32, 64", "sm_80")
+    assert "store_vec_wb<VEC>(" in artifact.source and "st.global.v2.u16" not in nvrtc.compile_ptx(artifact)
+
+
+@triton.jit
 def one_or_the_other(x_ptr, y_ptr, out_ptr, turned, SIDE: tl.constexpr):
     rows, columns = tl.arange(0, SIDE)[:, None], tl.arange(0, SIDE)[None, :]
     if turned > 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from ...hardware import ACCESS_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Use
 from ...language.dtypes import DType
 from ...schedule.accesses.access import Access, is_zero, plan_access
@@ -256,7 +257,8 @@ def _load_vector(
 
 def _store_vector(context: Context, call: Call, access: Access, run: Callable[[Point], str], modifier: str) -> object:
     pointer, value = call.args[:2]
-    if not modifier and access.width > 1 and is_taken_apart(context, pointer):
+    whole = access.width * value.type.dtype.itemsize == ACCESS_BYTES  # two words stay together
+    if not modifier and whole and is_taken_apart(context, pointer):
         modifier = "wb"  # what plain stores do, in one piece
 
     def one(point: Point) -> tuple[Node, ...]:

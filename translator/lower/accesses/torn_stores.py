@@ -1,7 +1,7 @@
 """Which stores of vectors the compiler makes one by word, though they are one in the text.
 
 It takes an assignment of 16 bytes apart and puts it together again where it sees that the words are neighbours. Where an address
-adds several multiples in 64 bits, it adds the words' places to one of the factors first, and no longer does.
+adds several products in 64 bits, it adds the words' places to one of the products first, and no longer does.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ SUMS = ("ptr_add", "add", "sub", "cast", *MOVES)
 
 
 def is_taken_apart(context: Context, pointer: Expr) -> bool:
-    """Whether an address is a sum in 64 bits of several multiples, whatever names these have."""
-    multiples, wide = 0, False
+    """Whether an address is a sum in 64 bits of several products, whatever names these have."""
+    products, wide = 0, False
     pending, seen = [pointer], set()
     while pending:
         part = pending.pop()
@@ -27,8 +27,8 @@ def is_taken_apart(context: Context, pointer: Expr) -> bool:
             pending += part.args
             wide = wide or (part.op == "ptr_add" and _is_wide(context, part.args[1]))
         elif isinstance(part, Call) and part.op == "mul":
-            multiples += any(_is_multiplier(context, factor) for factor in part.args)
-    return wide and multiples > 1
+            products += all(_number(context, factor) != 1 for factor in part.args)
+    return wide and products > 1
 
 
 def _values(context: Context, use: Use) -> tuple[Expr, ...]:
@@ -42,13 +42,13 @@ def _is_wide(context: Context, offset: Expr) -> bool:
     return offset.type.dtype.bits == WIDE_BITS or context.speller.offset_is_wide(offset)
 
 
-def _is_multiplier(context: Context, expr: Expr) -> bool:
-    """Whether a factor is a number, and not that of a contiguous axis."""
+def _number(context: Context, expr: Expr) -> float | None:
+    """What a factor is, where that is a number: 1 of a contiguous axis."""
     while not isinstance(expr, Literal):
         if isinstance(expr, Use) and expr.variable in context.speller.definitions:
             expr = context.speller.definitions[expr.variable]
         elif isinstance(expr, Call) and expr.op in (*MOVES, "cast"):
             expr = expr.args[0]
         else:
-            return False
-    return expr.value != 1
+            return None
+    return expr.value
