@@ -27,7 +27,10 @@ def shifted(x_ptr, out_ptr, n, ROWS: tl.constexpr, COLS: tl.constexpr):
 
 
 def test_a_tile_computed_from_another_view_of_itself(run_everywhere: Any) -> None:
-    """What was computed beside it was copied to the tile's name without the thread's column: no compiler took it."""
+    """What was computed beside it was copied to the tile's name without the thread's column: no compiler took it.
+
+    Both loops could load ahead in one memory, but a tile would be in local memory for it.
+    """
     artifact = shifted.translate("*fp32:16, *fp32:16, i32, 32, 1024", num_warps=32)
     assert (
         re.search(r"float largest\[\w+\]\[\w+\]\[NUM_THREADS\];", artifact.source)

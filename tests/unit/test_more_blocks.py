@@ -86,22 +86,3 @@ def enough(x_ptr, out_ptr, S: tl.constexpr):
 def test_nothing_is_shared_where_there_are_blocks_enough() -> None:
     artifact = enough.translate("*fp16:16, *fp16:16, 32", "sm_80", num_warps=4)
     assert "union {" not in artifact.source
-
-
-@triton.jit
-def largest_first(x_ptr, out_ptr, n, ROWS: tl.constexpr, COLS: tl.constexpr):
-    at = tl.arange(0, ROWS)[:, None] * COLS + tl.arange(0, COLS)[None, :]
-    largest = tl.full((ROWS, COLS), -100.0, tl.float32)
-    for start in range(0, n):
-        largest = tl.maximum(largest, tl.load(x_ptr + start * ROWS * COLS + at))
-    total = tl.zeros((ROWS, COLS), tl.float32)
-    for start in range(0, n):
-        x = tl.load(x_ptr + start * ROWS * COLS + at)
-        total += tl.exp(x - largest)
-    tl.store(out_ptr + at, total)
-
-
-def test_accumulators_come_before_loads_ahead() -> None:
-    """Two loops could load ahead in one memory, and threads would spill a tile for it."""
-    source = largest_first.translate("*fp32:16, *fp32:16, i32, 32, 1024", num_warps=32).source
-    assert re.search(r"float (largest|total)\[.*\]\[NUM_THREADS\];", source) and "cp_async" not in source
