@@ -75,9 +75,9 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
 
 
 def _by_transposed_matrices(layout: Layout, tile: SharedTile) -> bool:
-    """Whether lanes hold a 16-bit tile as four of ldmatrix's 8x8 matrices, in pairs of lines: one by one without it.
+    """Whether lanes hold a 16-bit tile as ldmatrix brings it transposed: the pairs of a lane are of two lines.
 
-    Pairs that lie side by side are read by themselves: the compiler may move these reads.
+    Pairs that lie side by side in a line are read by plain loads, which the compiler may move.
     """
     if tile.itemsize != MATRIX_BYTES or layout.rank != 2:
         return False
