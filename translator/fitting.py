@@ -29,6 +29,8 @@ from .schedule.products.dots import dot_statements, plan_dots
 from .schedule.products.second_block import half_of, serves_two
 from .schedule.rewrites.early_loads import with_early_loads
 from .schedule.rewrites.early_products import serves, with_early_products
+from .schedule.rewrites.narrow_moves import with_narrow_moves
+from .schedule.rewrites.second_loads import with_second_loads
 from .schedule.staging import rings
 from .schedule.staging.own_stages import loads_in_turn, loads_more, may_load_more
 from .schedule.staging.ring_plan import Rings
@@ -70,6 +72,9 @@ def _fitted(kernel: Kernel, options: Options, target: Target, most: Sharing) -> 
     if plain.schedule.wants_more_warps:
         with suppress(OutOfResources):
             return _fitted(written, replace(options, num_warps=2 * options.num_warps), target, most)
+    fewer = _with_fewer_moves(kernel, plain)
+    if fewer is not kernel:
+        kernel, plain = fewer, _in_blocks(fewer, options, target, most)
     early = _with_early_work(kernel, plain, options, target)
     if early is not kernel:
         check(early, "early_loads and early_products")
@@ -79,6 +84,15 @@ def _fitted(kernel: Kernel, options: Options, target: Target, most: Sharing) -> 
         return plain
     more = _in_blocks(kernel, options, target, most, small_loads=True)
     return more if loads_more(more.schedule, plain.schedule) else plain
+
+
+def _with_fewer_moves(kernel: Kernel, plain: Plan) -> Kernel:
+    """The kernel with less that moves between threads than in its plan; the same object where nothing does."""
+    for name, rewritten in (("second_loads", with_second_loads), ("narrow_moves", with_narrow_moves)):
+        before, kernel = kernel, rewritten(kernel, plain.facts, plain.schedule)
+        if kernel is not before:
+            check(kernel, name)
+    return kernel
 
 
 def _with_early_work(kernel: Kernel, plain: Plan, options: Options, target: Target) -> Kernel:

@@ -1,6 +1,7 @@
 """Dots with `mma.sync` whose B is in registers already (`schedule/products/held_operands.py`): A follows B's order of K.
 
-A lane reads runs of its rows of A, as long as its runs of B; pairs of both go to the instruction as they lie there.
+A lane reads runs of its rows of A, as long as its runs of B; pairs of both go to the instruction as they lie there. Where A lies
+along its rows, a lane would find each element of a run in another line: there ldmatrix reads it, which takes lines in any order.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from ...schedule.products.dot_plan import DotPlan, HeldOperand
 from ..context import Context, ctype
 from ..text.unit import Comment, Line, Loop, Node
 from .dot_mma import mma_helper
+from .fragments import added
 from .operand import OperandPlace, place_line
 
 
@@ -23,25 +25,12 @@ def lower_held(context: Context, statement: Assign, plan: DotPlan, a: OperandPla
     run = context.constant("RUN", held.run, "consecutive elements of K in a lane", topic="operands")
     pieces = layout.registers(0) // 2
     rows = context.constant("MMA_ROWS", pieces, "pieces of 16 rows per warp") if pieces > 1 else ""
-    piece, a_run, a_frag = f"[{mi}]" if rows else "", index("a_run"), index("a_frag")
     context.use_helper("pack_pair")
-    pairs = [
-        f"pack_pair({a_run}{piece}[{half}][{first}], {a_run}{piece}[{half}][{second}])"
-        for first, second in _pairs(i, held)
-        for half in (0, 1)
-    ]
     several = held.layout.registers(held.k_axis) > held.run
     products = _products(context, statement, plan, mi if rows else "", f"{kk} / 4 + {i}" if several else i)
-    each = _each(mi, rows, (Line(f"const unsigned {a_frag}[4] = {{{', '.join(pairs)}}};"), *products))
+    read, fragment = (_matrices if held.by_matrices else _runs)(context, plan, a, held, run, rows)
     steps = f"{i} < {run} / 2; {i} += 2" if held.apart > 1 else f"{i} < {run}; {i} += 4"
-    body = (
-        Line(
-            f"{ctype(plan.a.variable.type)} {a_run}{f'[{rows}]' * bool(rows)}[2][{run}];",
-            "of a row and of the one 8 below it",
-        ),
-        *_read_runs(context, plan, a, held, run, rows),
-        Loop(f"for (int {i} = 0; {steps})", each, unroll=True),
-    )
+    body = (*read, Loop(f"for (int {i} = 0; {steps})", _each(mi, rows, (*fragment, *products)), unroll=True))
     side = a.depth(context, plan.instruction)
     return (
         Comment(
@@ -63,6 +52,38 @@ def _pairs(first: str, held: HeldOperand) -> tuple[tuple[str, str], tuple[str, s
     if held.apart == 1:
         return (first, f"{first} + 1"), (f"{first} + 2", f"{first} + 3")
     return (first, f"{first} + {held.apart}"), (f"{first} + 1", f"{first} + {held.apart + 1}")
+
+
+def _runs(
+    context: Context, plan: DotPlan, a: OperandPlace, held: HeldOperand, run: str, rows: str
+) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """How A is read in runs: the text that reads them, and the one that makes a fragment of them."""
+    index = context.names.shared_index
+    mi, i, a_run = index("mi"), index("i"), index("a_run")
+    piece = f"[{mi}]" if rows else ""
+    pairs = [
+        f"pack_pair({a_run}{piece}[{half}][{first}], {a_run}{piece}[{half}][{second}])"
+        for first, second in _pairs(i, held)
+        for half in (0, 1)
+    ]
+    array = f"{ctype(plan.a.variable.type)} {a_run}{f'[{rows}]' * bool(rows)}[2][{run}];"
+    read = (Line(array, "of a row and of the one 8 below it"), *_read_runs(context, plan, a, held, run, rows))
+    return read, (Line(f"const unsigned {index('a_frag')}[4] = {{{', '.join(pairs)}}};"),)
+
+
+def _matrices(
+    context: Context, plan: DotPlan, a: OperandPlace, held: HeldOperand, run: str, rows: str
+) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """How ldmatrix reads A: nothing ahead, and the text that reads a fragment, whose lines are those of the lane's K."""
+    index, lane = context.names.shared_index, context.lane()
+    mi, i, a_frag = index("mi"), index("i"), index("a_frag")
+    pair, second = (f"{lane} % 2 * {held.apart}", f"{lane} / 16") if held.apart > 1 else (f"{lane} % 2", f"{lane} / 16 * 2")
+    k = f"{index('kk')} + {lane} % 8 / 2 * {run} + {i} + {second} + {pair}"
+    row = added(f"{mi} * 16" if rows else "", f"{lane} / 8 % 2 * 8")
+    naming, offset = place_line(context, a.place(context, row, k), a.variable.name, True)
+    helper = context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
+    registers = ", ".join(f"{a_frag}[{number}]" for number in range(4))
+    return (), (Line(f"unsigned {a_frag}[4];"), *naming, Line(f"{helper}({registers}, &{a.base}[{offset}]);"))
 
 
 def _read_runs(

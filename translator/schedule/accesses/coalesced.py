@@ -67,7 +67,8 @@ def _copies(layout: Layout) -> int:
 def coalesce_loads(problem: Problem, kernel: Kernel, own_layout: Callable[[Node], Layout]) -> None:
     """Answers anew for loads of distant elements, where one statement reads the tile.
 
-    In loops they stay: the way through shared memory would be one of every trip.
+    In loops they stay: the way through shared memory would be one of every trip. So do vectors of which each element is in
+    several threads: a warp reads few, and a barrier for all costs more.
     """
     loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
     repeated = {id(inner) for loop in loops for inner in statements(loop.body)}
@@ -83,6 +84,8 @@ def coalesce_loads(problem: Problem, kernel: Kernel, own_layout: Callable[[Node]
         if len(readers) != 1 or readers[0].variable is not node or readers[0].statement in repeated:
             continue
         if access.itemsize << sum(map(bits_of, problem.shapes[node])) > MOST_BYTES:
+            continue
+        if len(problem.shapes[node]) == 1 and _copies(problem.answers[node]) >= MANY_COPIES:
             continue
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
         if now < SECTOR_BYTES and _bytes_side_by_side(own, access) >= GAIN_OF_LOADS * now:

@@ -27,6 +27,7 @@ class HeldOperand:
       run: consecutive elements of K in a lane.
       apart: from the first to the second element of a pair, in elements of K.
       columns: neighbouring columns in a lane.
+      by_matrices: whether A lies in shared memory as ldmatrix reads it transposed, whatever the order of K: along its rows.
     """
 
     layout: Layout
@@ -34,6 +35,7 @@ class HeldOperand:
     run: int
     apart: int
     columns: int
+    by_matrices: bool
 
 
 @frozen

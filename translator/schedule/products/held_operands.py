@@ -28,12 +28,13 @@ from ...ir.types import padded
 from ...ir.walk import read_inside
 from ..tiles.layout import REGISTER, Layout, bits_of
 from .dot_plan import DotPlan, Dots, HeldOperand
-from .dots import dot_statements
+from .dots import dot_statements, k_axis
 
 LONGEST_RUN = 3  # log2 of the elements of K that a lane reads of A at once: 16 bytes
 # Which bits of a lane choose a row of A, lowest bit of the row first, by the run that a lane reads: the lanes that read at
 # the same time find their chunks in different banks.
 ROWS_OF_LANES = {4: (4, 2, 3), 8: (3, 4, 2)}
+ROWS_OF_MATRIX = (2, 3, 4)  # the same for rows that ldmatrix brings
 SUM_OF_LANE = {2: REGISTER, 3: 0, 4: 1}  # what chooses a column of the sum, by the lane's bit that chooses it of B
 
 
@@ -60,18 +61,25 @@ def held_operands(kernel: Kernel, facts: Facts, dots: Dots, words: dict[Variable
         b = plan.b.variable
         alone = sums[statement.target] == 1 and uses[b] == 1 and b not in dots.staged and b not in facts.index
         kept = len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is statement.target
-        if alone and kept and facts.assignments[b] == 1 and (held := _held(plan, words.get(b, Words()))):
-            rows = (*ROWS_OF_LANES[held.run], *plan.layout.axes[0][3:])
+        along_rows = _is_along_rows(plan, dots)
+        if alone and kept and facts.assignments[b] == 1 and (held := _held(plan, words.get(b, Words()), along_rows)):
+            rows = (*(ROWS_OF_MATRIX if along_rows else ROWS_OF_LANES[held.run]), *plan.layout.axes[0][3:])
             layout = Layout((rows, _axis_of_sum(held)), plan.layout.thread_bits)
             plans[id(statement)] = replace(plan, layout=layout, held=held)
     return replace(dots, plans=plans)
+
+
+def _is_along_rows(plan: DotPlan, dots: Dots) -> bool:
+    """Whether A is a loaded tile whose lines in shared memory run along its rows, that is along M."""
+    tile = dots.staged.get(plan.a.variable)
+    return tile is not None and tile.fast != k_axis(plan.a, True)
 
 
 def _axis_of_sum(held: HeldOperand) -> tuple[int, ...]:
     return tuple(SUM_OF_LANE.get(bit, bit) for bit in held.layout.axes[1 - held.k_axis])
 
 
-def _held(plan: DotPlan, words: Words) -> HeldOperand | None:
+def _held(plan: DotPlan, words: Words, along_rows: bool) -> HeldOperand | None:
     """The layout of B in registers; None where warps share its columns, or it has no pairs of 16-bit elements."""
     shape, layout = plan.b.variable.type.shape, plan.layout
     if plan.instruction.kind != "mma" or layout.rank != 2 or plan.b.variable.type.dtype.itemsize != 2:
@@ -80,19 +88,19 @@ def _held(plan: DotPlan, words: Words) -> HeldOperand | None:
         return None
     if any(bit >= LANE_BITS for bit in layout.axes[0]) or layout.free_thread_bits():
         return None
-    k_axis = 1 if plan.b.swapped else 0
-    if any(padded(side) != side for side in shape) or shape[k_axis] < 16:
+    axis = k_axis(plan.b, False)
+    if any(padded(side) != side for side in shape) or shape[axis] < 16:
         return None
     warps = [bit for bit in layout.axes[1] if bit >= LANE_BITS]
-    pieces = bits_of(shape[1 - k_axis]) - 3 - len(warps)
+    pieces = bits_of(shape[1 - axis]) - 3 - len(warps)
     together = min(pieces, bits_of(words.columns))
-    run = min(max(bits_of(words.repeat), 2), LONGEST_RUN, bits_of(shape[k_axis]) - 2)
-    rest = [REGISTER] * (bits_of(shape[k_axis]) - 2 - run)
+    run = min(max(bits_of(words.repeat), 2), LONGEST_RUN, bits_of(shape[axis]) - 2)
+    rest = [REGISTER] * (bits_of(shape[axis]) - 2 - run)
     along_k, along_n = (
         (*[REGISTER] * run, 0, 1, *rest),
         (*[REGISTER] * together, 2, 3, 4, *[REGISTER] * (pieces - together), *warps),
     )
-    axes = (along_n, along_k) if k_axis else (along_k, along_n)
+    axes = (along_n, along_k) if axis else (along_k, along_n)
     # Elements of one word lie in its two halves when they are half a run apart: one shift and one mask serve both.
     apart = 1 << run - 1 if words.repeat == 1 << run else 1
-    return HeldOperand(Layout(axes, layout.thread_bits), k_axis, 1 << run, apart, 1 << together)
+    return HeldOperand(Layout(axes, layout.thread_bits), axis, 1 << run, apart, 1 << together, along_rows)

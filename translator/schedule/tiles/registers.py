@@ -28,11 +28,15 @@ def peak_registers(
         # A widened load is kept narrow until it is used: the conversion costs nothing where it is needed.
         if assigns(statement, "cast"):
             sources = [v for v in used_variables(statement.value) if v in sizes]
-            if sources and statement.target in sizes:
+            if sources and statement.target in sizes and _widens(statement.target, sources[0]):
                 sizes[statement.target] = min(sizes[statement.target], sizes[sources[0]])
                 sizes[sources[0]] = 0
     _, peak = _walk(kernel.body, frozenset(), sizes, facts, across)
     return peak
+
+
+def _widens(wide: Variable, narrow: Variable) -> bool:
+    return wide.type.dtype.bits > narrow.type.dtype.bits
 
 
 def blocks_that_fit(registers: int, num_threads: int) -> int:

@@ -1,0 +1,154 @@
+"""Vectors that statements need in two layouts are loaded once for each, and move through no shared memory.
+
+In: a kernel, its facts and its schedule. Out: the same kernel, in which such a vector, and what it is computed from, has a second
+name for the uses in the other layout.
+
+A few elements more to load cost less than an exchange, in which all threads meet: the second load is on its way beside the first,
+and where a loop makes its loads ahead, it is one of them. Only what comes from memory that the kernel does not write is loaded
+twice, at places that follow from indices alone, and only if the first load has uses of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ...analysis.facts import Facts
+from ...frozen import frozen
+from ...ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Statement, Use, Variable
+from ...ir.rewrite import substituted_in, with_operands, with_replaced
+from ...ir.structured import is_elementwise
+from ...ir.walk import next_key, read_variables, statements, used_variables
+from ..accesses.pointers import lasting_loads
+from ..plan import Schedule
+from ..tiles.exchange import shuffles
+from ..tiles.layout import Layout
+from ..tiles.layout_problem import Path, statement_node
+from ..tiles.layouts import follow
+
+MOST_REGISTERS = 16  # of a thread, for a vector that is held from its second load to its use
+MOST_STATEMENTS = 4  # from the loads to the vector: what is computed twice
+
+
+@frozen
+class _Values:
+    """What tells how a vector comes about: the statement that assigns each variable, the facts, and which loads last."""
+
+    assigned: dict[Variable, Assign]
+    facts: Facts
+    lasts: Callable[[Call], bool]
+
+
+def with_second_loads(kernel: Kernel, facts: Facts, schedule: Schedule) -> Kernel:
+    """See the module docstring; the same object where no vector is loaded twice."""
+    wanted = dict.fromkeys(_exchanged(kernel, schedule))
+    if not wanted:
+        return kernel
+    assigned = {s.target: s for s in statements(kernel.body) if isinstance(s, Assign) and len(s.targets) == 1}
+    values = _Values(assigned, facts, lasting_loads(kernel))
+    replaced: dict[int, Statement | None] = {}
+    added: dict[tuple[int, bool], list[Statement]] = {}
+    key = next_key(kernel)
+    for vector, layout in wanted:
+        chain = _chain(vector, values)
+        again = {v: Variable(f"{v.name}_again", v.type, key + number) for number, v in enumerate(chain)}
+        if not 0 < len(chain) <= MOST_STATEMENTS:
+            continue
+        changed = _with_second(kernel, vector, layout, again[vector], facts, schedule, replaced)
+        if changed is None:
+            continue
+        key += len(chain)
+        replaced |= changed
+        place = next(s.origin for s in statements(kernel.body) if id(s) in changed)
+        for variable in chain:
+            first = assigned[variable]
+            # A span of its own: the first load is all of the line, and not a part of it.
+            origin = replace(first.origin, span=replace(first.origin.span), comments=(), blank_before=False)
+            origin = origin.noted(f"again, for {place.place(place.span.line)}")
+            names = {old: Use(new.type, new) for old, new in again.items()}
+            second = Assign(origin, (again[variable],), substituted_in(first.value, names))
+            added.setdefault((id(first), True), []).append(second)
+    return replace(kernel, body=with_replaced(kernel.body, replaced, added)) if replaced else kernel
+
+
+def _exchanged(kernel: Kernel, schedule: Schedule) -> Iterator[tuple[Variable, Layout]]:
+    """The vectors that go through shared memory, and the layouts in which threads have few elements of them."""
+    for statement in statements(kernel.body):
+        for conversion in schedule.conversions.get(id(statement), ()):
+            vector, layout = conversion.variable, conversion.layout
+            few = layout.num_registers <= MOST_REGISTERS
+            if vector.type.rank == 1 and few and not shuffles(schedule.layouts[vector], layout):
+                yield vector, layout
+
+
+def _chain(variable: Variable, values: _Values) -> list[Variable]:
+    """A vector behind all that it is computed from, down to loads; empty where something of that cannot be made twice."""
+    definition = values.assigned.get(variable)
+    if definition is None or values.facts.assignments[variable] != 1:
+        return []
+    value = definition.value
+    loads = isinstance(value, Call) and value.op == "load" and values.lasts(value)
+    if not loads and not is_elementwise(value):
+        return []
+    found: list[Variable] = []
+    for tile in _tiles(value, values.facts):
+        before = [] if loads else _chain(tile, values)
+        if not before:
+            return []
+        found += (one for one in before if one not in found)
+    return [*found, variable] if loads or found else []
+
+
+def _tiles(expr: Expr, facts: Facts) -> Iterator[Variable]:
+    """The tiles that an expression reads from registers: others are written out, or computed in any layout."""
+    for variable in used_variables(expr):
+        if variable in facts.absorbed:
+            yield from _tiles(facts.definitions[variable], facts)
+        elif variable.type.is_tile and variable not in facts.index:
+            yield variable
+
+
+def _with_second(
+    kernel: Kernel,
+    vector: Variable,
+    layout: Layout,
+    second: Variable,
+    facts: Facts,
+    schedule: Schedule,
+    replaced: dict[int, Statement | None],
+) -> dict[int, Statement | None] | None:
+    """The statements, some `replaced` before, with the second name where they need that layout; None if all uses do."""
+    found: dict[int, Statement | None] = {}
+    rest = False
+    for statement in statements(kernel.body):
+        now = replaced.get(id(statement)) or statement
+        if vector not in read_variables(now):
+            continue
+        node = statement_node(statement, facts)
+        runs_in = schedule.statement_layouts.get(node) if isinstance(node, int) else schedule.layouts.get(node)  # type: ignore[arg-type]
+        if runs_in is not None:
+            changed = _replaced_in(now, vector, layout, second, runs_in)
+            if changed is not now:
+                found[id(statement)] = now = changed
+        rest = rest or vector in read_variables(now)
+    return found if found and rest else None
+
+
+def _replaced_in(statement: Statement, vector: Variable, layout: Layout, second: Variable, runs_in: Layout) -> Statement:
+    """A statement that runs in a layout, with the second name where the vector is needed in another."""
+
+    def changed(expr: Expr, path: Path) -> Expr:
+        if isinstance(expr, Use):
+            return Use(second.type, second) if expr.variable is vector and follow(runs_in, path) == layout else expr
+        if not isinstance(expr, (Call, CallFunction)):
+            return expr
+        return with_operands(expr, tuple(changed(arg, (*path, (expr, arg))) for arg in expr.args))
+
+    match statement:
+        case Assign(value=value):
+            new = changed(value, ())
+            return statement if new is value else replace(statement, value=new)
+        case Effect(call=call):
+            new = changed(call, ())
+            return replace(statement, call=new) if new is not call and isinstance(new, Call) else statement
+    return statement
