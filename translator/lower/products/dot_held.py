@@ -77,7 +77,9 @@ def _matrices(
     """How ldmatrix reads A: nothing ahead, and the text that reads a fragment, whose lines are those of the lane's K."""
     index, lane = context.names.shared_index, context.lane()
     mi, i, a_frag = index("mi"), index("i"), index("a_frag")
-    pair, second = (f"{lane} % 2 * {held.apart}", f"{lane} / 16") if held.apart > 1 else (f"{lane} % 2", f"{lane} / 16 * 2")
+    pair, second = (
+        (f"{lane} % 2 * {held.apart}", f"{lane} / 16") if held.apart > 1 else (f"{lane} % 2", f"{lane} / 16 * 2")
+    )
     k = f"{index('kk')} + {lane} % 8 / 2 * {run} + {i} + {second} + {pair}"
     row = added(f"{mi} * 16" if rows else "", f"{lane} / 8 % 2 * 8")
     naming, offset = place_line(context, a.place(context, row, k), a.variable.name, True)

@@ -134,7 +134,9 @@ def _with_second(
     return found if found and rest else None
 
 
-def _replaced_in(statement: Statement, vector: Variable, layout: Layout, second: Variable, runs_in: Layout) -> Statement:
+def _replaced_in(
+    statement: Statement, vector: Variable, layout: Layout, second: Variable, runs_in: Layout
+) -> Statement:
     """A statement that runs in a layout, with the second name where the vector is needed in another."""
 
     def changed(expr: Expr, path: Path) -> Expr:
