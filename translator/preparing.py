@@ -11,6 +11,7 @@ from functools import partial
 
 from .artifact import Options, Target
 from .ir.nodes import Kernel
+from .schedule.rewrites.branch_loads import with_branch_loads
 from .schedule.rewrites.copies import without_copies
 from .schedule.rewrites.counted_whiles import with_counted_whiles
 from .schedule.rewrites.inlined_copies import without_inlined_copies
@@ -49,6 +50,8 @@ def passes(options: Options, target: Target) -> tuple[tuple[str, Pass], ...]:
         ("loaded_names", with_loaded_names),
         # Behind loaded_names: in `flag = tl.load(p); flag = flag & 1` each trip makes the flag anew, not of the last one.
         ("waiting_loads", with_waiting_loads),
+        # Behind copies: a second name of an address would be one that is only known inside of the branch.
+        ("branch_loads", partial(with_branch_loads, num_warps=options.num_warps)),
         # Behind wraps: whether an index fits in 32 bits may be known without the wrap-around only.
         ("narrow_integers", with_narrow_integers),
         ("operands", partial(prepare_dots, target=target)),

@@ -72,13 +72,18 @@ def _has_state(loop: For) -> bool:
     return any(not variable.type.is_pointer and variable.type.dtype.is_floating() for variable in carried)
 
 
-def _elements(plan: RingPlan, tile: Variable) -> int:
+def is_small(tile: Variable, num_warps: int) -> bool:
+    """Whether each thread of so many warps has few elements of a tile, or of a scalar."""
+    return _elements(tile, num_warps) <= MOST_ELEMENTS
+
+
+def _elements(tile: Variable, num_warps: int) -> int:
     """How many elements of a tile a thread has where each is in one thread."""
-    return -(-math.prod(map(padded, tile.type.shape)) // (plan.options.num_warps * WARP_SIZE))
+    return -(-math.prod(map(padded, tile.type.shape)) // (num_warps * WARP_SIZE))
 
 
 def _registers(plan: RingPlan, tile: Variable) -> int:
-    return -(-_elements(plan, tile) * tile.type.dtype.itemsize // WORD_BYTES)
+    return -(-_elements(tile, plan.options.num_warps) * tile.type.dtype.itemsize // WORD_BYTES)
 
 
 def _small_loads(plan: RingPlan, top: list[Statement]) -> list[Assign]:
@@ -86,7 +91,7 @@ def _small_loads(plan: RingPlan, top: list[Statement]) -> list[Assign]:
     return [
         statement for statement in top
         if isinstance(statement, Assign) and id(statement) not in plan.replaced
-        and is_plain_load(plan, statement, only_value=False) and _elements(plan, statement.target) <= MOST_ELEMENTS
+        and is_plain_load(plan, statement, only_value=False) and is_small(statement.target, plan.options.num_warps)
     ]  # fmt: skip
 
 
