@@ -343,6 +343,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
         mbarrier_init<NUM_STAGES>(empty, NUM_WARPS);   // a lane of each multiplying warp does
         mbarrier_init_fence();
     }
+    __syncwarp();   // the loading warp is together again: what follows is for whole warps
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts every TMA load
         warpgroup_shrink<PRODUCER_REGS>();
@@ -437,6 +438,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 __nv_bfloat16 stored[ROWS][COLS];
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int j) { return c[r][j]; });
+                static_assert(STORE_PIECES % STORE_BUFFERS == 0, "each store begins with the free buffer");
                 #pragma unroll
                 for (int piece = 0; piece < STORE_PIECES; ++piece) {
                     const int buffer = piece % STORE_BUFFERS;

@@ -364,6 +364,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
         mbarrier_init<NUM_STAGES>(empty, NUM_WARPS);   // a lane of each multiplying warp does
         mbarrier_init_fence();
     }
+    __syncwarp();   // the loading warp is together again: what follows is for whole warps
 
     // L14: tile = tl.program_id(0)
     int tile = blockIdx.x;
@@ -514,6 +515,8 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                     if (tid % WARPGROUP_SIZE == 0) {
                         tma_store_complete<0>();   // an earlier store to the same place comes first
                     }
+                    static_assert(STORE_PIECES % STORE_BUFFERS == 0,
+                                  "each store begins with the free buffer");
                     #pragma unroll
                     for (int piece = 0; piece < STORE_PIECES; ++piece) {
                         const int buffer = piece % STORE_BUFFERS;

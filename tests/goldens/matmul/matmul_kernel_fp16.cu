@@ -316,6 +316,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         mbarrier_init<NUM_STAGES>(empty, NUM_WARPS);   // a lane of each multiplying warp does
         mbarrier_init_fence();
     }
+    __syncwarp();   // the loading warp is together again: what follows is for whole warps
 
     // L21: num_pid_m = tl.cdiv(M, BLOCK_M)
     const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
@@ -424,6 +425,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             //         (folded into the copies)
             // L52: c_mask = (offs_cm[:, None] < M) & (offs_cn[None, :] < N)    (the copies keep to it)
             // L53: tl.store(c_ptrs, c, mask=c_mask)
+            static_assert(STORE_PIECES % STORE_BUFFERS == 0, "each store begins with the free buffer");
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;

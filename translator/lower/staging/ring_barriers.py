@@ -45,6 +45,7 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
     tid = context.axis_names.tid
     return [
         Branch(f"{tid} == NUM_THREADS", (*nodes, Line("mbarrier_init_fence();"))),
+        Line("__syncwarp();", "the loading warp is together again: what follows is for whole warps"),
     ]
 
 
