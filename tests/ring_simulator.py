@@ -170,6 +170,7 @@ class Simulation:
         """A thread comes to a barrier; the last one opens it."""
         self.meeting[actor] = (where, then)
         members = [t for t in self.threads if where[0] == "block" or t // WARP_SIZE == where[1]]
+        members = members or [actor]  # the thread that loads stands for its warp
         if all(t in self.meeting and self.meeting[t][0] == where for t in members):
             self.shares.meet(members)
             for thread in members:

@@ -26,6 +26,13 @@ def two_layouts(left_ptr, right_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexp
 
 
 @triton.jit
+def runs(starts_ptr, out_ptr, n):
+    run = tl.program_id(0) + n
+    first, last = tl.load(starts_ptr + run), tl.load(starts_ptr + run + 1)
+    tl.store(out_ptr + 2 * n, last - first)
+
+
+@triton.jit
 def counts(x_ptr, out_ptr, BINS: tl.constexpr, BLOCK: tl.constexpr):
     bins = tl.arange(0, BINS)
     x = tl.load(x_ptr + tl.arange(0, BLOCK))
@@ -130,6 +137,11 @@ def test_a_store_that_only_moves_elements_copies_none(kernel: Any) -> None:
 def test_an_integer_is_widened_once_and_a_float_converted() -> None:
     assert "static_cast<long long>(blockIdx.x) * N + " in text_of(grouped, "*fp32:16, *fp32:16, i32, 512")
     assert "+ static_cast<long long>(x[" in text_of(truncated, "*fp32:16, *i64:16, 256")
+
+
+def test_numbers_make_sums_and_products_of_64_bits_with_a_suffix() -> None:
+    text = text_of(runs, "*i32:16, *i32:16, i32")
+    assert "starts_ptr[run + 1LL]" in text and "out_ptr[2LL * n]" in text
 
 
 def test_nothing_is_added_for_a_step_of_zero() -> None:

@@ -179,6 +179,13 @@ def test_copies_of_several_elements_have_the_alignment_that_they_need(run_everyh
         assert np.array_equal(result[1], x.min(axis=1))
 
 
+@pytest.mark.parametrize(("rows", "test"), [("3", ""), ("i32", "if (stage < rows) ")])
+def test_the_first_copies_are_tested_where_numbers_do_not_tell(rows: str, test: str) -> None:
+    """Three are started before the loop, of as many rows as there are."""
+    text = sums_of_what_is_there.translate(f"*fp32:16, *fp32:16, *fp32:16, {rows}, i32, 512", arch="sm_80").source
+    assert f"{{\n        {test}load_tiles(stage, stage);\n" in text
+
+
 def test_scalars_alone_need_no_stages() -> None:
     assert not planned(sum_of_scalars, "*fp32:16, *fp32:16, i32").schedule.rings.rings
 

@@ -178,7 +178,7 @@ def test_pages_in_the_text() -> None:
     assert ahead_of(paged, signature) == [("next_table", 1)] * 2
     text = planned(paged, signature).artifact.source
     assert text.count("next_table = table_ptr[") == 1  # one number serves both copies
-    assert "if (j + 1 < j_stop) find_tiles(j + 1);" in text and "if (0 < j_stop) find_tiles(0);" in text
+    assert "if (j + 1 < j_stop) find_tiles(j + 1);" in text and "if (j_stop > 0) find_tiles(0);" in text
 
 
 def test_copies_follow_products_only_where_nothing_else_is_computed() -> None:

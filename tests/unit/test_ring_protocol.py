@@ -193,10 +193,10 @@ def test_a_stage_too_few_is_noticed(name: str, stages: int, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("right", "wrong", "told"),
     [
-        ("% 2 ^ 1);", "% 2);", "deadlock|filled while|read before"),
+        ("parity ^ 1);", "parity);", "deadlock|filled while|read before"),
         ("wgmma_wait<1>();", "", "filled while it is read"),
         ("mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);", "mbarrier_arrive(&empty[used % NUM_STAGES]);", "."),
-        ("    mbarrier_wait(&full[stage], used / NUM_STAGES % 2);", "", "read before|a copy that nobody"),
+        ("    mbarrier_wait(&full[stage], parity);", "", "read before|a copy that nobody"),
         ("constexpr int STAGE_BYTES = ", "constexpr int STAGE_BYTES = 16 + ", "deadlock"),
         ("mbarrier_init<NUM_STAGES>(empty, NUM_WARPS)", "mbarrier_init<NUM_STAGES>(empty, 1)", "."),
         ("[NUM_STAGES][BM", "[NUM_STAGES - 1][BM", "has no stage"),

@@ -10,7 +10,7 @@
 //              a [64, 32]: shared, 3 stages of 8192 bytes, 128-byte swizzle
 //              b [32, 64]: shared, 3 stages of 8192 bytes, 128-byte swizzle
 //   no wgmma   accumulator: an operand does not lie in memory as wgmma reads it
-//   no TMA     a, b: tensor copies serve wgmma alone
+//   no TMA     a, b: TMA is used only for operands of wgmma
 
 constexpr int BLOCK_M = 64;                                     // rows of a
 constexpr int BLOCK_N = 64;                                     // columns of b
@@ -39,6 +39,7 @@ constexpr int MMA_K = 8;                                        // elements of K
 template <int N, typename T>
 __device__ __forceinline__ void store_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint2), "uint2 holds N elements");
     uint2 packet;
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
@@ -58,15 +59,15 @@ __device__ __forceinline__ void store_vec_bounded(T* target, const T* source, in
     }
 }
 
-// Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
-// line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
-// different banks: the layout that tensor copies, wgmma and ldmatrix share.
+// Offset of an element of a shared tile: LINES lines of WIDTH, in boxes of at most 128 bytes a line. A line's
+// 16-byte chunks change places, to spread a column over the banks, as tensor copies, wgmma and ldmatrix do.
 template <typename T, int WIDTH, int LINES>
 __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
+    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
 // Bytes of a vector of N elements of ITEM_BYTES each, of which the first `count` are wanted.
@@ -129,7 +130,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     __shared__ __align__(1024) float a[NUM_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
     __shared__ __align__(1024) float b[NUM_STAGES][BLOCK_K * BLOCK_N];   // 128-byte swizzle
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = warp % 2 * 32 + lane % 4 * 2;   // the first column of this thread
@@ -166,7 +167,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float accumulator[ROWS][COLS] = {};
 
-    // Starts the loads of iteration k into a stage; if there are no more, zeros.
+    // Starts the loads of the iteration at `k` into a stage; if there are no more, zeros.
     const auto load_tiles = [&](int k, int stage, bool more) {
         // L24: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (k + offs_k[None, :] < K), other=0.0)
         #pragma unroll
@@ -194,7 +195,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     int used = 0;   // stages so far
     // L23: for k in range(0, K, BLOCK_K):
     for (int k = 0; k < K; k += BLOCK_K) {
-        cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
+        cp_async_wait<NUM_STAGES - 2>();   // the oldest group has arrived: this thread's share of the tiles
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next
         const int stage = used % NUM_STAGES;
         // L26: accumulator += tl.dot(a, b, input_precision="tf32")

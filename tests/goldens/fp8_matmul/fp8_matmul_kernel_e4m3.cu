@@ -15,7 +15,7 @@
 //              [128, 128], 128-byte swizzle
 //              c_map: c_desc [c_desc_shape_0, c_desc_shape_1], strides in bytes [c_desc_stride_0 * 2]; box
 //              [64, 64], 128-byte swizzle
-//   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every tensor copy
+//   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every TMA load
 //   tiles      accumulator, c [128, 128]: registers, 64 x 128 per warpgroup, by wgmma.m64n128k32
 //              a_scale [128]: 2 x 64 threads; each element in 4 threads
 //              b_scale [128]: 16 x 4 threads x 2 consecutive elements; each element in 64 threads
@@ -63,6 +63,7 @@ constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a w
 template <int N, typename T>
 __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint2), "uint2 holds N elements");
     const uint2 packet = *reinterpret_cast<const uint2*>(source);
     memcpy(target, &packet, N * sizeof(T));
 }
@@ -88,15 +89,15 @@ __device__ __forceinline__ void round_pairs(__nv_bfloat16 (&target)[N], Value va
     }
 }
 
-// Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
-// line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
-// different banks: the layout that tensor copies, wgmma and ldmatrix share.
+// Offset of an element of a shared tile: LINES lines of WIDTH, in boxes of at most 128 bytes a line. A line's
+// 16-byte chunks change places, to spread a column over the banks, as tensor copies, wgmma and ldmatrix do.
 template <typename T, int WIDTH, int LINES>
 __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
+    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
 // 32-bit address in shared memory, as PTX wants it.
@@ -342,8 +343,9 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
         mbarrier_init<NUM_STAGES>(empty, NUM_WARPS);   // a lane of each multiplying warp does
         mbarrier_init_fence();
     }
+    __syncwarp();   // the loading warp is together again: what follows is for whole warps
 
-    if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
+    if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts every TMA load
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
@@ -352,7 +354,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 l2_policy(num_programs_x * num_programs_y <= (a_desc_shape_0 + A_ROWS - 1) / A_ROWS);
             const auto b_policy =
                 l2_policy(num_programs_x * num_programs_y <= (b_desc_shape_0 + B_ROWS - 1) / B_ROWS);
-            int filled = 0;   // stages so far, over all loops
+            int filled = 0;   // stages so far
             for (int program_y = blockIdx.y; program_y < num_programs_y; program_y += gridDim.y) {
                 for (int program_x = blockIdx.x; program_x < num_programs_x; program_x += gridDim.x) {
                     // L18: row, column = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
@@ -361,8 +363,8 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                     // L20: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                     for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                         const int stage = filled % NUM_STAGES;
-                        // the stage is free again
-                        mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
+                        const int parity = (filled / NUM_STAGES) % 2;
+                        mbarrier_wait(&empty[stage], parity ^ 1);   // the stage is free again
                         // what the copies below will bring
                         mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
                         // L21: a = a_desc.load([row, k])
@@ -376,7 +378,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
     } else {   // the others multiply
         warpgroup_grow<CONSUMER_REGS>();
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
-        int used = 0;   // stages so far, over all loops
+        int used = 0;   // stages so far
         for (int program_y = blockIdx.y; program_y < num_programs_y; program_y += gridDim.y) {
             for (int program_x = blockIdx.x; program_x < num_programs_x; program_x += gridDim.x) {
                 // L18 again, for the multiplying warps.
@@ -388,7 +390,8 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 if (K > 0) {   // ptxas serialises products if a path bypasses the wait for them
                     for (int k = 0; k < K; k += BLOCK_K, ++used) {
                         const int stage = used % NUM_STAGES;
-                        mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
+                        const int parity = (used / NUM_STAGES) % 2;
+                        mbarrier_wait(&full[stage], parity);   // the tiles have arrived
                         // L23: accumulator = tl.dot(a, b.T, accumulator)
                         const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);
                         const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage]);
@@ -435,6 +438,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 __nv_bfloat16 stored[ROWS][COLS];
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int j) { return c[r][j]; });
+                static_assert(STORE_PIECES % STORE_BUFFERS == 0, "each store begins with the free buffer");
                 #pragma unroll
                 for (int piece = 0; piece < STORE_PIECES; ++piece) {
                     const int buffer = piece % STORE_BUFFERS;

@@ -48,15 +48,15 @@ __device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
     }
 }
 
-// Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
-// line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
-// different banks: the layout that tensor copies, wgmma and ldmatrix share.
+// Offset of an element of a shared tile: LINES lines of WIDTH, in boxes of at most 128 bytes a line. A line's
+// 16-byte chunks change places, to spread a column over the banks, as tensor copies, wgmma and ldmatrix do.
 template <typename T, int WIDTH, int LINES>
 __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
+    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
 // 32-bit address in shared memory, as PTX wants it.
@@ -133,7 +133,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
     __shared__ __align__(1024) half x[NUM_STAGES][BLOCK_M * BLOCK_K];   // 64-byte swizzle
     __shared__ __align__(1024) half y[NUM_STAGES][BLOCK_K * BLOCK_N];   // 128-byte swizzle
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place along the columns of accumulator
@@ -199,7 +199,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             __syncthreads();   // everyone has read x before it is written again
             half x_ahead[X_ROWS];   // x on its way: no asynchronous copy can take it
             half y_ahead[Y_ROWS];   // y on its way: no asynchronous copy can take it
-            // Starts the loads of iteration k.
+            // Starts the loads of the iteration at `k`.
             const auto load_tiles = [&](int k) {
                 // L36: x = tl.load(a + offs_m[:, None] * K + (k + offs_k)[None, :], mask=a_mask, other=0.0)
                 #pragma unroll

@@ -9,7 +9,7 @@
 //   maps       a_map: made in the kernel (L28); box [128, 64], 128-byte swizzle
 //              b_map: made in the kernel (L29); box [64, 64], 128-byte swizzle
 //              c_map: made in the kernel (L30); box [64, 64], 128-byte swizzle
-//   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every tensor copy
+//   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every TMA load
 //   tiles      accumulator [128, 128]: registers, 64 x 128 per warpgroup, by wgmma.m64n128k16
 //              a_value [128, 64]: shared, 6 stages of 16384 bytes, 128-byte swizzle
 //              b_value [64, 128]: shared, 6 stages of 16384 bytes, 128-byte swizzle
@@ -64,15 +64,15 @@ __device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
     }
 }
 
-// Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
-// line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
-// different banks: the layout that tensor copies, wgmma and ldmatrix share.
+// Offset of an element of a shared tile: LINES lines of WIDTH, in boxes of at most 128 bytes a line. A line's
+// 16-byte chunks change places, to spread a column over the banks, as tensor copies, wgmma and ldmatrix do.
 template <typename T, int WIDTH, int LINES>
 __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
+    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
 // 32-bit address in shared memory, as PTX wants it.
@@ -364,20 +364,21 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
         mbarrier_init<NUM_STAGES>(empty, NUM_WARPS);   // a lane of each multiplying warp does
         mbarrier_init_fence();
     }
+    __syncwarp();   // the loading warp is together again: what follows is for whole warps
 
     // L14: tile = tl.program_id(0)
     int tile = blockIdx.x;
     // L15: first_tile = 0
     int first_tile = 0;
 
-    if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
+    if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts every TMA load
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             const int map_slot = take_map_slot();
             TensorMap& a_map = made_maps[map_slot].a_map;
             TensorMap& b_map = made_maps[map_slot].b_map;
-            int filled = 0;   // stages so far, over all loops
+            int filled = 0;   // stages so far
             // L16: for group in range(n_groups):    (the loading thread's part)
             for (int group = 0; group < n_groups; ++group) {
                 // sizes holds M, N, K of each product, starts where its three matrices begin in a, b and c.
@@ -403,7 +404,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                     // L28: a_desc = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BLOCK_M, BLOCK_K])
                     // No copy may read a map that changes.
                     for (int fill = max(filled - NUM_STAGES, 0); fill < filled; ++fill) {
-                        mbarrier_wait(&full[fill % NUM_STAGES], fill / NUM_STAGES % 2);
+                        mbarrier_wait(&full[fill % NUM_STAGES], (fill / NUM_STAGES) % 2);
                     }
                     make_tensor_map_2d<FP16_MAP, SWIZZLE>(a_map, map_drafts, a, M, K, K, BLOCK_M, BLOCK_K);
                     // L29: b_desc = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BLOCK_K, BLOCK_N])
@@ -418,8 +419,8 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                         // L35: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                         for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                             const int stage = filled % NUM_STAGES;
-                            // the stage is free again
-                            mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
+                            const int parity = (filled / NUM_STAGES) % 2;
+                            mbarrier_wait(&empty[stage], parity ^ 1);   // the stage is free again
                             // what the copies below will bring
                             mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
                             // L36: accumulator = tl.dot(a_desc.load([row, k]), b_desc.load([k, column]),
@@ -441,7 +442,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
             }
             // No copy may read a map whose slot is another's.
             for (int fill = max(filled - NUM_STAGES, 0); fill < filled; ++fill) {
-                mbarrier_wait(&full[fill % NUM_STAGES], fill / NUM_STAGES % 2);
+                mbarrier_wait(&full[fill % NUM_STAGES], (fill / NUM_STAGES) % 2);
             }
             free_map_slot(map_slot);
         }
@@ -450,7 +451,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         const int map_slot = tid % WARPGROUP_SIZE == 0 ? take_map_slot() : 0;   // of those that start copies
         TensorMap& c_map = made_maps[map_slot].c_map;
-        int used = 0;   // stages so far, over all loops
+        int used = 0;   // stages so far
         // L16: for group in range(n_groups):    (the multiplying warps' part)
         for (int group = 0; group < n_groups; ++group) {
             // L18-L22 again, for the multiplying warps.
@@ -481,7 +482,8 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                     if (K > 0) {   // ptxas serialises products if a path bypasses the wait for them
                         for (int k = 0; k < K; k += BLOCK_K, ++used) {
                             const int stage = used % NUM_STAGES;
-                            mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
+                            const int parity = (used / NUM_STAGES) % 2;
+                            mbarrier_wait(&full[stage], parity);   // the tiles have arrived
                             // L36: accumulator = tl.dot(a_desc.load([row, k]), b_desc.load([k, column]),
                             //     accumulator)
                             //         (the multiplying warps' part)
@@ -513,6 +515,8 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                     if (tid % WARPGROUP_SIZE == 0) {
                         tma_store_complete<0>();   // an earlier store to the same place comes first
                     }
+                    static_assert(STORE_PIECES % STORE_BUFFERS == 0,
+                                  "each store begins with the free buffer");
                     #pragma unroll
                     for (int piece = 0; piece < STORE_PIECES; ++piece) {
                         const int buffer = piece % STORE_BUFFERS;

@@ -8,7 +8,7 @@
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_ptr [M, K], strides in bytes [K * 2]; box [64, 64], 128-byte swizzle
 //              c_map: c_ptr [M, N], strides in bytes [N * 2]; box [64, 64], 128-byte swizzle
-//   warps      warpgroup 0 multiplies, warpgroup 1 loads: one of its threads starts every tensor copy
+//   warps      warpgroup 0 multiplies, warpgroup 1 loads: one of its threads starts every TMA load
 //   tiles      accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k16
 //              packed, b [64, 64]: rows: 8 threads x 8 consecutive; columns: 16 threads x 4 consecutive
 //              scale [1, 64]: columns: 16 threads x 4 consecutive; each element in 8 threads
@@ -84,27 +84,29 @@ __device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
     }
 }
 
-// Two integers from LEAST to LEAST + 1023 as half, exactly: the last bits of numbers whose unit is 1.
+// x and y, from LEAST to LEAST + 1023, as half, exactly: 0x6400 are the bits of 1024, whose last one counts
+// 1, so 0x6400 | n are those of 1024 + n for n < 1024. (1024 + x - LEAST) - (1024 - LEAST) is x.
 template <int LEAST>
 __device__ __forceinline__ half2 small_half2(int x, int y)
 {
-    const unsigned places = static_cast<unsigned>(y - LEAST) << 16 | static_cast<unsigned>(x - LEAST);
-    const unsigned numbers = 0x64006400u | places;
-    const unsigned least = 0x64006400u + static_cast<unsigned>(-LEAST) * 0x10001u;
+    constexpr unsigned BASE = 0x64006400u;   // 1024 in both halves of the word
+    constexpr unsigned BOTH = 0x10001u;   // a factor that puts a number into both halves
+    const unsigned numbers = BASE | static_cast<unsigned>(y - LEAST) << 16 | static_cast<unsigned>(x - LEAST);
+    const unsigned zero = BASE + static_cast<unsigned>(-LEAST) * BOTH;
     const half2 minuend = *reinterpret_cast<const half2*>(&numbers);
-    const half2 subtrahend = *reinterpret_cast<const half2*>(&least);
+    const half2 subtrahend = *reinterpret_cast<const half2*>(&zero);
     return minuend - subtrahend;
 }
 
-// Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
-// line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
-// different banks: the layout that tensor copies, wgmma and ldmatrix share.
+// Offset of an element of a shared tile: LINES lines of WIDTH, in boxes of at most 128 bytes a line. A line's
+// 16-byte chunks change places, to spread a column over the banks, as tensor copies, wgmma and ldmatrix do.
 template <typename T, int WIDTH, int LINES>
 __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
+    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
 // 32-bit address in shared memory, as PTX wants it.
@@ -317,8 +319,8 @@ __device__ __forceinline__ void wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");
 }
 
-// Gives `tile` registers of its own, which only the wgmma that follow write: ptxas (12.9 to 13.5) may take
-// what was computed from a register before a wgmma for what is computed from it afterwards.
+// Moves `tile` to fresh registers for the wgmmas that follow. Works around ptxas (12.9 to 13.5), which may
+// take what was computed from a register before a wgmma for what is computed from it afterwards.
 template <int ROWS, int COLS>
 __device__ __forceinline__ void wgmma_take(float (&tile)[ROWS][COLS])
 {
@@ -392,20 +394,22 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         mbarrier_init<NUM_STAGES>(empty, NUM_WARPS);   // a lane of each multiplying warp does
         mbarrier_init_fence();
     }
+    __syncwarp();   // the loading warp is together again: what follows is for whole warps
 
-    if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
+    if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts every TMA load
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
             const auto a_policy = l2_policy(num_programs * gridDim.y <= (M + BLOCK_M - 1) / BLOCK_M);
-            int filled = 0;   // stages so far, over all loops
+            int filled = 0;   // stages so far
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // L23: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                 const int a_row = program * BLOCK_M;
                 for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);   // the stage is free again
+                    const int parity = (filled / NUM_STAGES) % 2;
+                    mbarrier_wait(&empty[stage], parity ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L26: a = tl.load(a_ptr + offs_m[:, None] * K + rows[None, :], mask=a_mask, other=0.0)
                     tma_load_2d(a[stage], a_map, a_row, k, &full[stage], a_policy);
@@ -415,7 +419,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     } else {   // the others multiply
         warpgroup_grow<CONSUMER_REGS>();
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
-        int used = 0;   // stages so far, over all loops
+        int used = 0;   // stages so far
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
             // L14: tl.static_assert(GROUP % BLOCK_K == 0, "a block of K has one scale per column")    (holds)
             // L15: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
@@ -433,7 +437,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
 
-            // Starts the loads of iteration k into a stage.
+            // Starts the loads of the iteration at `k` into a stage.
             const auto load_tiles = [&](int k, int stage) {
                 // L28: packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :], mask=b_mask,
                 //     other=0)
@@ -457,9 +461,10 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             // L23: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
             for (int k = 0; k < K; k += BLOCK_K, ++used) {
                 const int stage = used % NUM_STAGES;
-                mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
-                cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied has arrived
-                __syncwarp();   // and what other lanes have copied for it
+                const int parity = (used / NUM_STAGES) % 2;
+                mbarrier_wait(&full[stage], parity);   // the tiles have arrived
+                cp_async_wait<NUM_STAGES - 1>();   // the oldest group has arrived: this thread's copies
+                __syncwarp();   // and so have those that other lanes made for it
                 // L24: rows = k + offs_k    (folded into the copies)
                 // L25: a_mask = (offs_m[:, None] < M) & (rows[None, :] < K)    (the copies keep to it)
                 // L27: b_mask = (rows[:, None] < K) & n_mask    (the copies keep to it)

@@ -10,7 +10,7 @@
 //              scale [1, 128]: columns: 32 threads x 4 consecutive; each element in 4 threads
 //              a [16, 64]: shared, 4 stages of 2048 bytes, 128-byte swizzle
 //   no wgmma   accumulator: a warpgroup multiplies 64 rows, and these are 16
-//   no TMA     a: tensor copies serve wgmma alone
+//   no TMA     a: TMA is used only for operands of wgmma
 
 #include <cuda_fp16.h>
 
@@ -86,19 +86,20 @@ __device__ __forceinline__ unsigned in_register(unsigned number)
     return number + zero;
 }
 
-// The fields of `word` that begin `shift` and `shift` + 16 bits above its end, plus LEAST as half, exactly:
-// the last bits of numbers whose unit is 1. The word is shifted by whole STEPs; where a field begins `left`
-// bits further up, the unit of the numbers is so much smaller than that of the field, and the product undoes
-// it.
+// The fields of `word` at its bits `shift` and `shift` + 16, plus LEAST, as half, exactly. 0x6400 ^ n are the
+// bits of 1024 + n for n < 1024. The word is shifted by whole STEPs, so that n is a field times 2^left: an
+// fma scales 1024 + n by 2^-left, and subtracts 1024 * 2^-left - LEAST.
 template <int LEAST, unsigned FIELD, int STEP>
 __device__ __forceinline__ half2 fields_half2(unsigned word, int shift)
 {
-    const int left = shift % STEP;
-    const unsigned numbers = in_register(0x64006400u) ^ (word >> (shift - left) & (FIELD << left) * 0x10001u);
-    const unsigned unit = (0x3c00u - (left << 10)) * 0x10001u;
-    const unsigned least = (0xe400u - (left << 10) + (-LEAST << left)) * 0x10001u;
+    constexpr unsigned BOTH = 0x10001u;   // a factor that puts a number into both halves of a word
+    const int left = shift % STEP;   // bits by which a field is not shifted down
+    const unsigned fields = (word >> (shift - left)) & ((FIELD << left) * BOTH);
+    const unsigned numbers = in_register(0x64006400u) ^ fields;   // 1024 + field * 2^left
+    const unsigned scale = (0x3c00u - (left << 10)) * BOTH;   // 2^-left: 1 with a lower exponent
+    const unsigned offset = (0xe400u - (left << 10) + (-LEAST << left)) * BOTH;   // LEAST - 1024 * 2^-left
     const auto pair = [](const unsigned& bits) { return *reinterpret_cast<const half2*>(&bits); };
-    return __hfma2(pair(numbers), pair(unit), pair(least));
+    return __hfma2(pair(numbers), pair(scale), pair(offset));
 }
 
 // Two 16-bit elements in one register, the first in its low half.
@@ -111,15 +112,15 @@ __device__ __forceinline__ unsigned pack_pair(T first, T second)
     return bits;
 }
 
-// Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
-// line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
-// different banks: the layout that tensor copies, wgmma and ldmatrix share.
+// Offset of an element of a shared tile: LINES lines of WIDTH, in boxes of at most 128 bytes a line. A line's
+// 16-byte chunks change places, to spread a column over the banks, as tensor copies, wgmma and ldmatrix do.
 template <typename T, int WIDTH, int LINES>
 __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
+    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
 // 32-bit address in shared memory, as PTX wants it.
@@ -176,7 +177,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     // scale on its way, each warp's own
     __shared__ __align__(16) half scale_ahead[NUM_STAGES][PACKED_COLS * NUM_THREADS / 4];
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = warp * 32 + lane % 4 * 8;   // the first column of this thread
@@ -227,7 +228,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float accumulator[ROWS][COLS] = {};
 
-    // Starts the loads of iteration k into a stage.
+    // Starts the loads of the iteration at `k` into a stage.
     const auto load_tiles = [&](int k, int stage) {
         // L26: a = tl.load(a_ptr + offs_m[:, None] * K + rows[None, :], mask=a_mask, other=0.0)
         cp_async_16(&a[stage][swizzled<half, BLOCK_K, BLOCK_M>(a_row, a_col * A_VEC)],
@@ -258,7 +259,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     int used = 0;   // stages so far
     // L23: for k in range(0, K, BLOCK_K):
     for (int k = 0; k < K; k += BLOCK_K) {
-        cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
+        cp_async_wait<NUM_STAGES - 2>();   // the oldest group has arrived: this thread's share of the tiles
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next
         const int ahead = k + (NUM_STAGES - 1) * BLOCK_K;
         if (ahead < K) load_tiles(ahead, (used + NUM_STAGES - 1) % NUM_STAGES);

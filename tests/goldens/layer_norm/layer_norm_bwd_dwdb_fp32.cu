@@ -24,6 +24,7 @@ constexpr int ROWS = BLOCK_M / ROW_THREADS;                     // 8 rows of a t
 template <int N, typename T>
 __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint4), "uint4 holds N elements");
     const uint4 packet = *reinterpret_cast<const uint4*>(source);
     memcpy(target, &packet, N * sizeof(T));
 }
@@ -41,6 +42,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
 template <int N, typename T>
 __device__ __forceinline__ void store_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint4), "uint4 holds N elements");
     uint4 packet;
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
@@ -59,7 +61,7 @@ struct Sums {
     }
 };
 
-// Combines the partial results of all warps for one kept element.
+// Combines the partial results of all warps for one element of the result.
 template <typename Op, typename State, int WARPS, int SLOTS>
 __device__ __forceinline__ State combine_warps(const State (&partial)[WARPS][SLOTS], int slot)
 {
@@ -75,7 +77,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
 {
     __shared__ Sums sums_partial[NUM_WARPS][BLOCK_N];   // partial results by warp
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
     const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile
     const int program_x = blockIdx.x;
 

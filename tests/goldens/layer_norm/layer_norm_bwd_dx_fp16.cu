@@ -28,6 +28,7 @@ constexpr int NUM_STAGES = 2;                                   // tiles in shar
 template <int N, typename T>
 __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint4), "uint4 holds N elements");
     const uint4 packet = *reinterpret_cast<const uint4*>(source);
     memcpy(target, &packet, N * sizeof(T));
 }
@@ -36,6 +37,7 @@ __device__ __forceinline__ void load_vec(T* target, const T* source)
 template <int N, typename T>
 __device__ __forceinline__ void store_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint4), "uint4 holds N elements");
     uint4 packet;
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
@@ -186,7 +188,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     // L50: db = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
     float db[ELEMS] = {};
 
-    // Starts the loads of iteration row into a stage.
+    // Starts the loads of the iteration at `row` into a stage.
     const auto load_tiles = [&](int row, int stage) {
         // L53: x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         //         (its copies, made ahead)
@@ -217,7 +219,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     // meanwhile.
     // L52: for row in tl.range(group, M, tl.num_programs(0), num_stages=3):
     for (int row = group; row < M; row += gridDim.x) {
-        cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied has arrived
+        cp_async_wait<NUM_STAGES - 1>();   // the oldest group has arrived: this thread's copies
         const int stage = used % NUM_STAGES;
         // L53: x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         //         (from where it was copied)

@@ -28,6 +28,7 @@ constexpr int VECS = COLS / VEC;                                // 4
 template <int N, typename T>
 __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint4), "uint4 holds N elements");
     const uint4 packet = *reinterpret_cast<const uint4*>(source);
     memcpy(target, &packet, N * sizeof(T));
 }
@@ -45,6 +46,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
 template <int N, typename T>
 __device__ __forceinline__ void store_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint4), "uint4 holds N elements");
     uint4 packet;
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll

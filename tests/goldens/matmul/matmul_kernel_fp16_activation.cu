@@ -10,7 +10,7 @@
 //   maps       a_map: a_ptr [M, K], strides in bytes [stride_am * 2]; box [128, 64], 128-byte swizzle
 //              b_map: b_ptr [K, N], strides in bytes [stride_bk * 2]; box [64, 64], 128-byte swizzle
 //              c_map: c_ptr [M, N], strides in bytes [stride_cm * 2]; box [64, 64], 128-byte swizzle
-//   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every tensor copy
+//   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every TMA load
 //   tiles      accumulator, c [128, 128]: registers, 64 x 128 per warpgroup, by wgmma.m64n128k16
 //              a [128, 64]: shared, 6 stages of 16384 bytes, 128-byte swizzle
 //              b [64, 128]: shared, 6 stages of 16384 bytes, 128-byte swizzle
@@ -63,15 +63,15 @@ __device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
     }
 }
 
-// Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
-// line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
-// different banks: the layout that tensor copies, wgmma and ldmatrix share.
+// Offset of an element of a shared tile: LINES lines of WIDTH, in boxes of at most 128 bytes a line. A line's
+// 16-byte chunks change places, to spread a column over the banks, as tensor copies, wgmma and ldmatrix do.
 template <typename T, int WIDTH, int LINES>
 __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
+    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
 // 32-bit address in shared memory, as PTX wants it.
@@ -316,6 +316,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         mbarrier_init<NUM_STAGES>(empty, NUM_WARPS);   // a lane of each multiplying warp does
         mbarrier_init_fence();
     }
+    __syncwarp();   // the loading warp is together again: what follows is for whole warps
 
     // L21: num_pid_m = tl.cdiv(M, BLOCK_M)
     const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
@@ -325,14 +326,14 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int num_pid_in_group = GROUP_M * num_pid_n;
     const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;   // where L38 ends
 
-    if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
+    if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts every TMA load
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
             const auto a_policy = l2_policy(num_programs <= num_pid_m);
             const auto b_policy = l2_policy(num_programs <= num_pid_n);
-            int filled = 0;   // stages so far, over all loops
+            int filled = 0;   // stages so far
             for (int pid = blockIdx.x; pid < num_programs; pid += gridDim.x) {
                 // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they
                 // read from L2.
@@ -350,7 +351,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                 // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):    (the loading thread's part)
                 for (int k = 0; k < k_stop; ++k, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);   // the stage is free again
+                    const int parity = (filled / NUM_STAGES) % 2;
+                    mbarrier_wait(&empty[stage], parity ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L39: a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
                     tma_load_2d(a[stage], a_map, pid_m * BLOCK_M, k * BLOCK_K, &full[stage], a_policy);
@@ -366,7 +368,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     } else {   // the others multiply
         warpgroup_grow<CONSUMER_REGS>();
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
-        int used = 0;   // stages so far, over all loops
+        int used = 0;   // stages so far
         for (int pid = blockIdx.x; pid < num_programs; pid += gridDim.x) {
             // L24-L28 again, for the multiplying warps.
             const int group_id = pid / num_pid_in_group;
@@ -390,7 +392,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             if (k_stop > 0) {   // ptxas serialises products if a path bypasses the wait for them
                 for (int k = 0; k < k_stop; ++k, ++used) {
                     const int stage = used % NUM_STAGES;
-                    mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
+                    const int parity = (used / NUM_STAGES) % 2;
+                    mbarrier_wait(&full[stage], parity);   // the tiles have arrived
                     // L41: accumulator = tl.dot(a, b, accumulator)
                     const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);
                     const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], B_BOX_BYTES);
@@ -428,6 +431,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             //         (folded into the copies)
             // L52: c_mask = (offs_cm[:, None] < M) & (offs_cn[None, :] < N)    (the copies keep to it)
             // L53: tl.store(c_ptrs, c, mask=c_mask)
+            static_assert(STORE_PIECES % STORE_BUFFERS == 0, "each store begins with the free buffer");
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;

@@ -49,6 +49,7 @@ constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunk
 template <int N, typename T>
 __device__ __forceinline__ void store_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint4), "uint4 holds N elements");
     uint4 packet;
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
@@ -68,34 +69,33 @@ __device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
     }
 }
 
-// Exchanges values between lanes whose numbers differ by LANE, a power of two, a word at a time: what the
-// lower one has STEP further on, of every 2 * STEP, against what the upper one has before that.
+// Lanes LANE apart exchange runs of STEP elements: of every two, the lower's second and the upper's first.
 template <int STEP, int LANE, typename T, int N>
 __device__ __forceinline__ void swap_with_lane(T (&target)[N], const T (&source)[N], int lane)
 {
     #pragma unroll
     for (int i = 0; i < N; i += 4 / sizeof(T)) {
-        if (i & STEP) continue;
-        unsigned low, high;
-        memcpy(&low, &source[i], 4);
-        memcpy(&high, &source[i + STEP], 4);
-        const unsigned other = __shfl_xor_sync(ALL_LANES, lane & LANE ? low : high, LANE);
-        low = lane & LANE ? other : low;
-        high = lane & LANE ? high : other;
-        memcpy(&target[i], &low, 4);
-        memcpy(&target[i + STEP], &high, 4);
+        if (i & STEP) continue;   // in a second run: moved with its counterpart in the first
+        unsigned first, second;
+        memcpy(&first, &source[i], 4);
+        memcpy(&second, &source[i + STEP], 4);
+        const unsigned received = __shfl_xor_sync(ALL_LANES, lane & LANE ? first : second, LANE);
+        first = lane & LANE ? received : first;
+        second = lane & LANE ? second : received;
+        memcpy(&target[i], &first, 4);
+        memcpy(&target[i + STEP], &second, 4);
     }
 }
 
-// Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
-// line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
-// different banks: the layout that tensor copies, wgmma and ldmatrix share.
+// Offset of an element of a shared tile: LINES lines of WIDTH, in boxes of at most 128 bytes a line. A line's
+// 16-byte chunks change places, to spread a column over the banks, as tensor copies, wgmma and ldmatrix do.
 template <typename T, int WIDTH, int LINES>
 __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
+    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
 // 32-bit address in shared memory, as PTX wants it.
@@ -209,7 +209,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     auto& a = shared.a;
     auto& b = shared.b;
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int row = warp * 16 + lane / 4;   // the first row of this thread
@@ -260,7 +260,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     float accumulator[ROWS][COLS] = {};
 
     const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
-    // Starts the loads of iteration k into a stage.
+    // Starts the loads of the iteration at `k` into a stage.
     const auto load_tiles = [&](int k, int stage) {
         // L39: a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
@@ -287,7 +287,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     }
     // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):
     for (int k = 0; k < k_stop; ++k) {
-        cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
+        cp_async_wait<NUM_STAGES - 2>();   // the oldest group has arrived: this thread's share of the tiles
         async_proxy_fence();   // the tensor cores read through the asynchronous proxy
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next
         const int stage = k % NUM_STAGES;

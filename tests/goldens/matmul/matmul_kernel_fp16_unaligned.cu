@@ -50,15 +50,15 @@ __device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
     }
 }
 
-// Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
-// line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
-// different banks: the layout that tensor copies, wgmma and ldmatrix share.
+// Offset of an element of a shared tile: LINES lines of WIDTH, in boxes of at most 128 bytes a line. A line's
+// 16-byte chunks change places, to spread a column over the banks, as tensor copies, wgmma and ldmatrix do.
 template <typename T, int WIDTH, int LINES>
 __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
+    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
 // 32-bit address in shared memory, as PTX wants it.
@@ -260,7 +260,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     auto& a_rows = shared.a_rows;
     auto& b_rows = shared.b_rows;
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
@@ -301,17 +301,17 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     float accumulator[ROWS][COLS] = {};
 
     const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
-    // Where a starts in memory in iteration k.
+    // Where a starts in memory in the iteration at `k`.
     const auto a_first = [&](int k) {
         return a_ptr + static_cast<long long>(pid_m) * BLOCK_M * stride_am
             + static_cast<long long>(k) * BLOCK_K;
     };
-    // Where b starts in memory in iteration k.
+    // Where b starts in memory in the iteration at `k`.
     const auto b_first = [&](int k) {
         return b_ptr + static_cast<long long>(k) * BLOCK_K * stride_bk
             + static_cast<long long>(pid_n) * BLOCK_N;
     };
-    // Starts the loads of iteration k.
+    // Starts the loads of the iteration at `k`.
     const auto load_tiles = [&](int k) {
         // L39: a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
         copy_rows<BLOCK_M, BLOCK_K>(a_rows[k % ROW_STAGES], a_first(k), stride_am, M - pid_m * BLOCK_M,
@@ -320,7 +320,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         copy_rows<BLOCK_K, BLOCK_N>(b_rows[k % ROW_STAGES], b_first(k), stride_bk, K - k * BLOCK_K,
                                     N - pid_n * BLOCK_N);
     };
-    // Shifts the rows of iteration k into their tiles.
+    // Shifts the rows of the iteration at `k` into their tiles.
     const auto align_tiles = [&](int k) {
         align_rows<BLOCK_M, BLOCK_K>(a[k % ALIGNED_STAGES], a_rows[k % ROW_STAGES], a_first(k), stride_am);
         align_rows<BLOCK_K, BLOCK_N>(b[k % ALIGNED_STAGES], b_rows[k % ROW_STAGES], b_first(k), stride_bk);
@@ -329,7 +329,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         if (stage < k_stop) load_tiles(stage);
         cp_async_commit();
     }
-    cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the first rows has arrived
+    cp_async_wait<NUM_STAGES - 2>();   // the oldest group has arrived: this thread's share of the first rows
     __syncthreads();   // everyone's share is there
     if (k_stop > 0) align_tiles(0);
     // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):

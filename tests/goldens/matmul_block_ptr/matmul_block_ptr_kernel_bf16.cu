@@ -11,7 +11,7 @@
 //   maps       a_map: a_ptr [M, K], strides in bytes [stride_am * 2]; box [128, 64], 128-byte swizzle
 //              b_map: b_ptr [N, K], strides in bytes [stride_bn * 2]; box [128, 64], 128-byte swizzle
 //              c_map: c_ptr [M, N], strides in bytes [stride_cm * 2]; box [64, 64], 128-byte swizzle
-//   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every tensor copy
+//   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every TMA load
 //   tiles      accumulator [128, 128]: registers, 64 x 128 per warpgroup, by wgmma.m64n128k16
 //              a [128, 64]: shared, 6 stages of 16384 bytes, 128-byte swizzle
 //              b [64, 128]: shared, 6 stages of 16384 bytes, 128-byte swizzle
@@ -59,15 +59,15 @@ __device__ __forceinline__ void round_pairs(__nv_bfloat16 (&target)[N], Value va
     }
 }
 
-// Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
-// line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
-// different banks: the layout that tensor copies, wgmma and ldmatrix share.
+// Offset of an element of a shared tile: LINES lines of WIDTH, in boxes of at most 128 bytes a line. A line's
+// 16-byte chunks change places, to spread a column over the banks, as tensor copies, wgmma and ldmatrix do.
 template <typename T, int WIDTH, int LINES>
 __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
+    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
 // 32-bit address in shared memory, as PTX wants it.
@@ -308,19 +308,20 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
         mbarrier_init<NUM_STAGES>(empty, NUM_WARPS);   // a lane of each multiplying warp does
         mbarrier_init_fence();
     }
+    __syncwarp();   // the loading warp is together again: what follows is for whole warps
 
     // L14: num_pid_m, num_pid_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
     const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
 
-    if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
+    if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts every TMA load
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
             const auto a_policy = l2_policy(num_programs <= num_pid_m);
             const auto b_policy = l2_policy(num_programs <= num_pid_n);
-            int filled = 0;   // stages so far, over all loops
+            int filled = 0;   // stages so far
             for (int pid = blockIdx.x; pid < num_programs; pid += gridDim.x) {
                 // L15: pid = tl.program_id(0)    (the loop above counts it)
                 // L16: pid_m, pid_n = tl.swizzle2d(pid // num_pid_n, pid % num_pid_n, num_pid_m, num_pid_n,
@@ -335,7 +336,8 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                 // L25: for _ in range(0, K, BLOCK_K):    (the loading thread's part)
                 for (int iteration = 0; iteration < K; iteration += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);   // the stage is free again
+                    const int parity = (filled / NUM_STAGES) % 2;
+                    mbarrier_wait(&empty[stage], parity ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L26: a = tl.load(a_block, boundary_check=(0, 1), padding_option="zero")
                     tma_load_2d(a[stage], a_map, pid_m * BLOCK_M, iteration, &full[stage], a_policy);
@@ -347,7 +349,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
     } else {   // the others multiply
         warpgroup_grow<CONSUMER_REGS>();
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
-        int used = 0;   // stages so far, over all loops
+        int used = 0;   // stages so far
         for (int pid = blockIdx.x; pid < num_programs; pid += gridDim.x) {
             // L16 again, for the multiplying warps.
             const int row_major = pid / num_pid_n * num_pid_n + pid % num_pid_n;
@@ -372,7 +374,8 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             if (K > 0) {   // ptxas serialises products if a path bypasses the wait for them
                 for (int iteration = 0; iteration < K; iteration += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
-                    mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
+                    const int parity = (used / NUM_STAGES) % 2;
+                    mbarrier_wait(&full[stage], parity);   // the tiles have arrived
                     // L28: accumulator += tl.dot(a, b)
                     const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);
                     const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage]);
@@ -400,6 +403,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             __nv_bfloat16 stored[ROWS][COLS];
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
+            static_assert(STORE_PIECES % STORE_BUFFERS == 0, "each store begins with the free buffer");
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;

@@ -9,7 +9,7 @@
 //   maps       a_map: a_ptr [M, K], strides in bytes [K * 2]; box [128, 64], 128-byte swizzle
 //              b_map: b_ptr [N, K], strides in bytes [K * 2]; box [256, 64], 128-byte swizzle
 //              c_map: c_ptr [M, N], strides in bytes [N * 2]; box [64, 64], 128-byte swizzle
-//   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every tensor copy
+//   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every TMA load
 //   tiles      accumulator [128, 256]: registers, 64 x 256 per warpgroup, by wgmma.m64n256k16
 //              a [128, 64]: shared, 4 stages of 16384 bytes, 128-byte swizzle
 //              b [256, 64]: shared, 4 stages of 32768 bytes, 128-byte swizzle
@@ -58,15 +58,15 @@ __device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
     }
 }
 
-// Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
-// line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
-// different banks: the layout that tensor copies, wgmma and ldmatrix share.
+// Offset of an element of a shared tile: LINES lines of WIDTH, in boxes of at most 128 bytes a line. A line's
+// 16-byte chunks change places, to spread a column over the banks, as tensor copies, wgmma and ldmatrix do.
 template <typename T, int WIDTH, int LINES>
 __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
+    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
 // 32-bit address in shared memory, as PTX wants it.
@@ -306,6 +306,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
         mbarrier_init<NUM_STAGES>(empty, NUM_WARPS);   // a lane of each multiplying warp does
         mbarrier_init_fence();
     }
+    __syncwarp();   // the loading warp is together again: what follows is for whole warps
 
     // L23: a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK_M, BLOCK_K])
     //         (its parts are used below)
@@ -317,11 +318,11 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
     const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
     const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
 
-    if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
+    if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts every TMA load
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
-            int filled = 0;   // stages so far, over all loops
+            int filled = 0;   // stages so far
             // The loads of the next tile may run while this one is stored.
             // L29: for tile in tl.range(tl.program_id(0), num_pid_m * num_pid_n, NUM_PROGRAMS, flatten=True):
             //         (the loading thread's part)
@@ -343,7 +344,8 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                 // L33: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                 for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);   // the stage is free again
+                    const int parity = (filled / NUM_STAGES) % 2;
+                    mbarrier_wait(&empty[stage], parity ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L34: a = a_desc.load([row, k])
                     tma_load_2d(a[stage], a_map, row, k, &full[stage]);
@@ -355,7 +357,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
     } else {   // the others multiply
         warpgroup_grow<CONSUMER_REGS>();
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
-        int used = 0;   // stages so far, over all loops
+        int used = 0;   // stages so far
         // L29: for tile in tl.range(tl.program_id(0), num_pid_m * num_pid_n, NUM_PROGRAMS, flatten=True):
         //         (the multiplying warps' part)
         for (int tile = blockIdx.x; tile < num_pid_m * num_pid_n; tile += NUM_PROGRAMS) {
@@ -373,7 +375,8 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
             if (K > 0) {   // ptxas serialises products if a path bypasses the wait for them
                 for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
-                    mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
+                    const int parity = (used / NUM_STAGES) % 2;
+                    mbarrier_wait(&full[stage], parity);   // the tiles have arrived
                     // L36: accumulator = tl.dot(a, b.T, accumulator)
                     const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);
                     const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage]);
@@ -397,6 +400,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
             if (tid % WARPGROUP_SIZE == 0) {
                 tma_store_complete<0>();   // an earlier store to the same place comes first
             }
+            static_assert(STORE_PIECES % STORE_BUFFERS == 0, "each store begins with the free buffer");
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;

@@ -24,6 +24,7 @@ constexpr int VECS = ELEMS / VEC;                               // 4
 template <int N, typename T>
 __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(unsigned), "unsigned holds N elements");
     const unsigned packet = *reinterpret_cast<const unsigned*>(source);
     memcpy(target, &packet, N * sizeof(T));
 }

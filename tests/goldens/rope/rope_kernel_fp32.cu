@@ -21,6 +21,7 @@ constexpr int VEC = 2;                                          // consecutive c
 template <int N, typename T>
 __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint2), "uint2 holds N elements");
     const uint2 packet = *reinterpret_cast<const uint2*>(source);
     memcpy(target, &packet, N * sizeof(T));
 }
@@ -38,6 +39,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
 template <int N, typename T>
 __device__ __forceinline__ void store_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint2), "uint2 holds N elements");
     uint2 packet;
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
@@ -56,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, float* out_ptr, int n_heads)
 {
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
     const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile
     const int program_y = blockIdx.y;
 

@@ -22,6 +22,7 @@ constexpr int VEC = 4;                                          // consecutive r
 template <int N, typename T>
 __device__ __forceinline__ void store_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint4), "uint4 holds N elements");
     uint4 packet;
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
@@ -62,7 +63,8 @@ struct ArgMax {
         if (!right.present) return left;   // padding past the tile's side
         if (!left.present) return right;
         const float value = fmaxf(left.value, right.value);   // NaN only if both are
-        const bool earlier = right.value == value && right.index < left.index;   // right's, among equals
+        // of equal values the lower index wins
+        const bool earlier = right.value == value && right.index < left.index;
         return {value, left.value == value && !earlier ? left.index : right.index, true};
     }
 };

@@ -10,7 +10,7 @@
 //              a [16, 64]: shared, 3 stages of 2048 bytes, 128-byte swizzle
 //              b [64, 64]: shared, 3 stages of 8192 bytes, 128-byte swizzle
 //   no wgmma   accumulator: a warpgroup multiplies 64 rows, and these are 16
-//   no TMA     a, b: tensor copies serve wgmma alone
+//   no TMA     a, b: TMA is used only for operands of wgmma
 
 #include <cuda_fp16.h>
 
@@ -45,15 +45,15 @@ __device__ __forceinline__ void atomic_add_vec(float* target, const float* sourc
     }
 }
 
-// Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
-// line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
-// different banks: the layout that tensor copies, wgmma and ldmatrix share.
+// Offset of an element of a shared tile: LINES lines of WIDTH, in boxes of at most 128 bytes a line. A line's
+// 16-byte chunks change places, to spread a column over the banks, as tensor copies, wgmma and ldmatrix do.
 template <typename T, int WIDTH, int LINES>
 __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
+    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
 // 32-bit address in shared memory, as PTX wants it.
@@ -116,7 +116,7 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     __shared__ __align__(1024) half a[NUM_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
     __shared__ __align__(1024) half b[NUM_STAGES][BLOCK_K * BLOCK_N];   // 128-byte swizzle
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = warp * 16 + lane % 4 * 2;   // the first column of this thread
@@ -149,7 +149,7 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     // L21: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float accumulator[ROWS][COLS] = {};
 
-    // Starts the loads of iteration k into a stage; if there are no more, zeros.
+    // Starts the loads of the iteration at `k` into a stage; if there are no more, zeros.
     const auto load_tiles = [&](int k, int stage, bool more) {
         // L24: k_left = K - k + pid_k * BLOCK_K    (for the copies)
         const int k_left_ahead = K - k + pid_k * BLOCK_K;
@@ -177,7 +177,7 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     // The programs of a tile take turns: BLOCK_K columns each, SPLIT_K * BLOCK_K further on the next time.
     // L23: for k in range(pid_k * BLOCK_K, K, SPLIT_K * BLOCK_K):
     for (int k = pid_k * BLOCK_K; k < K; k += SPLIT_K * BLOCK_K) {
-        cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
+        cp_async_wait<NUM_STAGES - 2>();   // the oldest group has arrived: this thread's share of the tiles
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next
         const int stage = used % NUM_STAGES;
         // L24: k_left = K - k + pid_k * BLOCK_K    (folded into the copies)

@@ -18,6 +18,7 @@ constexpr int VECS = ELEMS / VEC;                               // 2
 template <int N, typename T>
 __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint4), "uint4 holds N elements");
     const uint4 packet = *reinterpret_cast<const uint4*>(source);
     memcpy(target, &packet, N * sizeof(T));
 }
@@ -35,6 +36,7 @@ __device__ __forceinline__ void load_vec_bounded(T* target, const T* source, int
 template <int N, typename T>
 __device__ __forceinline__ void store_vec(T* target, const T* source)
 {
+    static_assert(N * sizeof(T) == sizeof(uint4), "uint4 holds N elements");
     uint4 packet;
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll

@@ -23,7 +23,7 @@ from ..context import Context
 from ..shared.arrays import side_text, size_text
 from ..staging.loop_bounds import compared, steps_on
 from ..staging.own_stages import stage_word
-from ..staging.ring_barriers import barrier_name, position_name, stages_name
+from ..staging.ring_barriers import barrier_name, parity_of, position_name, stages_name
 from ..text.element import indexed
 from ..text.point import Point
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
@@ -71,7 +71,7 @@ def parts_ahead(context: Context, loop: For, ring: Ring, bounds: tuple[str, str,
     context.stages.stage_of |= dict.fromkeys(ring.tiles, stage)
     nodes: list[Node] = [
         Line(f"const int {stage} = {turn} % {stages};"),
-        Line(f"mbarrier_wait(&{barrier_name(context, ring, 'full')}[{stage}], {turn} / {stages} % 2);", ARRIVED),
+        Line(f"mbarrier_wait(&{barrier_name(context, ring, 'full')}[{stage}], {parity_of(turn, stages)});", ARRIVED),
     ]
     for operand, is_a in ((plan.a, True), (plan.b, False)):
         _, place = operand_place(context, dot, operand, is_a, plan.instruction)

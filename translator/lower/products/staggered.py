@@ -22,7 +22,7 @@ from ...schedule.staging.ring_plan import Ring, Stagger
 from ..context import Context, ctype
 from ..staging.loop_bounds import Body, Bounds, compared, steps_on
 from ..staging.own_stages import lower_body, stage_word
-from ..staging.ring_barriers import barrier_name, has, position_name, stages_name
+from ..staging.ring_barriers import barrier_name, has, parity_of, position_name, stages_name
 from ..staging.rings import counting
 from ..text.operators import Text
 from ..text.tags import tag
@@ -164,7 +164,7 @@ def _stage(context: Context, ring: Ring, turn: str) -> Line:
 def _arrival(context: Context, ring: Ring, word: str, tiles: tuple[Variable, ...], turn: str, stage: str) -> Line:
     """The wait for some tiles of a turn."""
     words, full = " and ".join(tile.name for tile in tiles), barrier_name(context, ring, word)
-    text = f"mbarrier_wait(&{full}[{stage}], {turn} / {stages_name(context, ring)} % 2);"
+    text = f"mbarrier_wait(&{full}[{stage}], {parity_of(turn, stages_name(context, ring))});"
     return Line(text, f"{words} {has(words)} arrived")
 
 

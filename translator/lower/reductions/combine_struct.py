@@ -112,7 +112,9 @@ def _argument_body(op: str, dtype: DType, padding: bool) -> tuple[Node, ...]:
     """
     better = extremum("max" if op == "argmax" else "min", dtype)("left.value", "right.value")
     value = Line(f"const {dtype.cuda} value = {better};", "NaN only if both are")
-    earlier = Line("const bool earlier = right.value == value && right.index < left.index;", "right's, among equals")
+    earlier = Line(
+        "const bool earlier = right.value == value && right.index < left.index;", "of equal values the lower index wins"
+    )
     chosen, present = "left.value == value && !earlier ? left.index : right.index", ", true" if padding else ""
     return (value, earlier, Line(f"return {{value, {chosen}{present}}};"))
 

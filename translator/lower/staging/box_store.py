@@ -76,6 +76,9 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     if pieces.count > 1:
         header = f"for (int {pieces.number} = 0; {pieces.number} < {pieces.name}; ++{pieces.number})"
         nodes = (Loop(header, nodes, unroll=True),)
+        if tile.stages > 1:  # true as sides are powers of two; of an odd number, the last piece took the first buffer
+            test = f"{pieces.name} % {_buffers(context, tile)} == 0"
+            nodes = (Line(f'static_assert({test}, "each store begins with the free buffer");'), *nodes)
     return (*prepare, *first, *nodes, *_at_end(context, own))
 
 

@@ -66,7 +66,9 @@ def steps_on(start: str, count: str, step: str) -> str:
 
 
 def compared(loop: For, one: str, other: str) -> str:
-    """Whether one value of a loop's variable comes before another one."""
+    """Whether one value of a loop's variable comes before another one; a number stands behind what it is compared with."""
+    if one.isdecimal():
+        return has_trips(loop, one, other)
     return f"{one} {'>' if loop.descending else '<'} {other}"
 
 
@@ -77,12 +79,19 @@ def has_trips(loop: For, start: str, stop: str) -> str:
 
 def if_any_trip(loop: For, start: str, stop: str, nodes: tuple[Node, ...], comment: str = "") -> tuple[Node, ...]:
     """What is done only if a loop runs at all: under that condition, unless its bounds are numbers that tell."""
-    bounds = loop.start, loop.stop
-    if all(isinstance(bound, Literal) for bound in bounds):
-        first, last = (int(bound.value) for bound in bounds if isinstance(bound, Literal))
-        if (first > last) if loop.descending else (first < last):
-            return nodes
+    if surely_runs(loop):
+        return nodes
     return (Branch(has_trips(loop, start, stop), nodes, comment=comment),)
+
+
+def surely_runs(loop: For, trips: int = 1) -> bool:
+    """Whether the bounds of a loop are numbers that tell that it has at least so many trips."""
+    if not isinstance(loop.start, Literal) or not isinstance(loop.stop, Literal):
+        return False
+    start, stop = int(loop.start.value), int(loop.stop.value)
+    if trips > 1:
+        return isinstance(loop.step, Literal) and len(range(start, stop, int(loop.step.value))) >= trips
+    return start > stop if loop.descending else start < stop
 
 
 def for_header(statement: For, counter: str, bounds: Bounds) -> str:

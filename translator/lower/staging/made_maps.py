@@ -18,7 +18,7 @@ from ..products.formats import line_elements, swizzle_bytes
 from ..shared.arrays import side_text
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .box_store import sharing, stored_box
-from .ring_barriers import barrier_name, position_name, stages_name
+from .ring_barriers import barrier_name, parity_of, position_name, stages_name
 
 # The element types of tensor maps as PTX numbers them (PTX ISA, tensormap.replace); everything else is copied as bytes.
 ELEMENTS = {"u16": 1, "i16": 1, "u32": 2, "i32": 3, "u64": 4, "i64": 5, "fp16": 6, "fp32": 7, "fp64": 9, "bf16": 10}
@@ -196,7 +196,7 @@ def _loads_complete(context: Context, reason: str) -> tuple[Node, ...]:
         )
         fill = context.names.once("fill", ("loads complete", ring.loop))
         header = f"for (int {fill} = max({position} - {stages}, 0); {fill} < {position}; ++{fill})"
-        nodes.append(Loop(header, (Line(f"mbarrier_wait(&{full}[{fill} % {stages}], {fill} / {stages} % 2);"),)))
+        nodes.append(Loop(header, (Line(f"mbarrier_wait(&{full}[{fill} % {stages}], {parity_of(fill, stages)});"),)))
     return (Comment(reason), *nodes) if nodes else ()
 
 

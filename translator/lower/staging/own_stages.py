@@ -34,7 +34,7 @@ from ..text.point import Point
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .copies import tile_comment
-from .loop_bounds import Body, Bounds, compared, for_header, steps_on, trips_of
+from .loop_bounds import Body, Bounds, compared, for_header, if_any_trip, steps_on, surely_runs, trips_of
 from .names_ahead import named_elements, names_ahead
 from .own_places import place_in_tile, place_of_own, place_of_scalar, places_of_all, slot_filled
 from .read_ahead import read_ahead, read_values, running_totals
@@ -212,7 +212,7 @@ def copies_ahead(
         *(node for array in arrays for node in context.before_write(array)),
         *reading.before,
         *values.before,
-        Comment(f"Starts the loads of iteration {name}{' into a stage' if several else ''}."),
+        Comment(f"Starts the loads of the iteration at `{name}`{' into a stage' if several else ''}."),
         Loop(f"const auto {load_tiles} = [&]({parameters})", tuple(copies), closing="};"),
     ]
     more = (
@@ -223,7 +223,7 @@ def copies_ahead(
     free, arrival = _around_reads(context, loads, stages)
     context.stages.after[id(loads[-1])] = (*free, *more)
     count = context.names.shared_index("trip" if position else "stage")
-    first = _first_copies(statement, bounds, ahead, load_tiles, stages, position, count)
+    first = _first_copies(statement, ring, bounds, ahead, load_tiles, stages, position, count)
     in_turns = tuple(filter(context.shared.takes_turns, arrays))
     return OwnCopies(tuple(functions), (*reading.at_first(), *values.at_first(), *first), arrival, in_turns)
 
@@ -232,9 +232,10 @@ def _around_reads(context: Context, loads: list[Assign], stages: str) -> tuple[t
     """(What an iteration does when all `loads` have been read, what it waits for before that)."""
     for_others = any(load.target in context.schedule.warp_copies for load in loads)
     free = (Line("__syncwarp();", "every lane has read what is overwritten next"),) if for_others else ()
+    oldest = Line(f"cp_async_wait<{stages} - 1>();", "the oldest group has arrived: this thread's copies")
     arrival = (
-        Line(f"cp_async_wait<{f'{stages} - 1' if stages else '0'}>();", "what this thread has copied has arrived"),
-        *((Line("__syncwarp();", "and what other lanes have copied for it"),) if for_others else ()),
+        oldest if stages else Line("cp_async_wait<0>();", "this thread's copies have arrived"),
+        *((Line("__syncwarp();", "and so have those that other lanes made for it"),) if for_others else ()),
     )
     return free, arrival
 
@@ -263,16 +264,19 @@ def lower_own_loop(context: Context, statement: For, ring: Ring, bounds: Bounds,
 
 
 def _first_copies(
-    statement: For, bounds: tuple[str, str, str], ahead: str, load_tiles: str, stages: str, position: str, count: str
-) -> tuple[Node, ...]:
+    statement: For, ring: Ring, bounds: tuple[str, str, str], ahead: str, load_tiles: str, stages: str, position: str,
+    count: str,
+) -> tuple[Node, ...]:  # fmt: skip
     """The copies of the first iterations, as many as there are stages; `count` counts them."""
     start, stop, step = bounds
     commit = Line("cp_async_commit();")
     if not stages:
-        return (Branch(compared(statement, start, stop), (Line(f"{load_tiles}({start});"),)), commit)
+        return (*if_any_trip(statement, start, stop, (Line(f"{load_tiles}({start});"),)), commit)
     naming, iteration = named_iteration(statement, ahead, steps_on(start, count, step))
     stage = f"({position} + {count}) % {stages}" if position else count
-    some = Branch(compared(statement, iteration, stop), (Line(f"{load_tiles}({iteration}, {stage});"),))
+    some: Node = Line(f"{load_tiles}({iteration}, {stage});")
+    if not surely_runs(statement, ring.stages):
+        some = Branch(compared(statement, iteration, stop), (some,))
     return (Loop(f"for (int {count} = 0; {count} < {stages}; ++{count})", (*naming, some, commit)),)
 
 

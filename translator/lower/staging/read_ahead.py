@@ -20,7 +20,7 @@ from ..shared.convert import conversions_before
 from ..text.literals import literal_text
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node
-from .loop_bounds import Body, compared, steps_on
+from .loop_bounds import Body, compared, steps_on, surely_runs
 
 
 @frozen
@@ -47,13 +47,19 @@ class ReadingAhead:
         """What the copies of the first iteration need: as if those of iterations before it had been started."""
         count = len(self.functions)
         turns = [(trip, ahead) for trip in range(-count, 0) for ahead in range(1, count + 1) if trip + ahead >= 0]
-        return tuple(self._call(self.functions[ahead - 1], self.bounds[0], trip + ahead) for trip, ahead in turns)
+        return tuple(
+            self._call(
+                self.functions[ahead - 1], self.bounds[0], trip + ahead, surely_runs(self.loop, trip + ahead + 1)
+            )
+            for trip, ahead in turns
+        )
 
-    def _call(self, name: str, first: str, ahead: int) -> Node:
+    def _call(self, name: str, first: str, ahead: int, surely: bool = False) -> Node:
         """Reads what an iteration's copies need, where there is such an iteration: so many after the `first`."""
         _, stop, step = self.bounds
         iteration = steps_on(first, str(ahead), step) if ahead else first
-        return Branch(compared(self.loop, iteration, stop), (Line(f"{name}({iteration});"),))
+        call = Line(f"{name}({iteration});")
+        return call if surely else Branch(compared(self.loop, iteration, stop), (call,))
 
 
 def read_ahead(
@@ -84,7 +90,9 @@ def read_ahead(
             what = "the tiles" if distance == 1 else f"what `{functions[-1]}` reads"
             functions.append(function)
             filling += [
-                Comment(f"Reads where {what} of iteration {name} {'lie' if distance == 1 else 'lies'} in memory."),
+                Comment(
+                    f"Reads where {what} of the iteration at `{name}` {'lie' if distance == 1 else 'lies'} in memory."
+                ),
                 Loop(f"const auto {function} = [&]({kind} {name})", tuple(reading), closing="};"),
             ]
     return ReadingAhead((*prepare, *registers, *filling), tuple(functions), loop, bounds)
@@ -122,7 +130,7 @@ def read_values(
         reading += [*note, *lower_load(context, replace(load, targets=(variable,)))]
     name, kind = context.names.variable(loop.variable), ctype(loop.variable.type)
     function = context.names.once("read_values", ("values", loop))
-    what = Comment(f"Reads the values of iteration {name}.")
+    what = Comment(f"Reads the values of the iteration at `{name}`.")
     filling = Loop(f"const auto {function} = [&]({kind} {name})", tuple(reading), closing="};")
     found = ReadingAhead((*registers, what, filling), (function,), loop, bounds)
     context.stages.after[id(loads[-1])] = found.behind_copies(name)

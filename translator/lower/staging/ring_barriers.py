@@ -45,6 +45,7 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
     tid = context.axis_names.tid
     return [
         Branch(f"{tid} == NUM_THREADS", (*nodes, Line("mbarrier_init_fence();"))),
+        Line("__syncwarp();", "the loading warp is together again: what follows is for whole warps"),
     ]
 
 
@@ -87,14 +88,29 @@ def position_name(context: Context, ring: Ring) -> str:
 
 def ring_counters(context: Context) -> tuple[Node, ...]:
     """The counts that a role starts with."""
-    rings = [ring for ring in context.schedule.rings.rings if ring.kind == "tma" and ring.counted and not ring.like]
-    return tuple(Line(f"int {position_name(context, ring)} = 0;", "stages so far, over all loops") for ring in rings)
+    rings = context.schedule.rings.rings
+    shared = {ring.like for ring in rings if ring.like}
+    return tuple(
+        Line(
+            f"int {position_name(context, ring)} = 0;",
+            f"stages so far{', over all loops that use them' if ring.loop in shared else ''}",
+        )
+        for ring in rings
+        if ring.kind == "tma" and ring.counted and not ring.like
+    )
 
 
-def stage_lines(context: Context, ring: Ring) -> tuple[Line, str]:
-    """The declaration of `stage`, and the text of the parity of this use."""
+def stage_lines(context: Context, ring: Ring) -> tuple[Line, Line, str]:
+    """The declarations of `stage` and of the parity of this use, and the name of the latter."""
     position, stages = position_name(context, ring), stages_name(context, ring)
-    return Line(f"const int {stage_word(context, ring)} = {position} % {stages};"), f"{position} / {stages} % 2"
+    parity = context.names.shared_index("parity")
+    stage = Line(f"const int {stage_word(context, ring)} = {position} % {stages};")
+    return stage, Line(f"const int {parity} = {parity_of(position, stages)};"), parity
+
+
+def parity_of(turn: str, stages: str) -> str:
+    """The parity of a use of a ring, given the count of those before it: it changes each time all stages have been used."""
+    return f"({turn} / {stages}) % 2"
 
 
 def barrier_of(context: Context, ring: Ring, tile: Variable, word: str) -> str:

@@ -20,13 +20,15 @@ from ..shared.convert import conversions_before
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, words
 from .copies import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
-from .loop_bounds import Body, Bounds, compared, for_header, has_trips, steps_on, trips_of
+from .loop_bounds import Body, Bounds, compared, for_header, if_any_trip, steps_on, surely_runs, trips_of
 from .names_ahead import names_ahead
 from .own_stages import AHEAD, declare_own, lower_body, named_iteration, own_copies, own_of, stage_word
 from .read_ahead import read_ahead, read_values, running_totals
 from .ring_barriers import stages_name
 from .rings import only_sums, products_complete, products_in
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
+
+ALWAYS = "true"  # a condition that numbers decide
 
 
 @frozen
@@ -86,12 +88,13 @@ class _Filling:
         """Whether threads must wait for their own copies."""
         return self.direct or self.rows
 
-    def start(self, names: _Names, iteration: str, stage: str, turn: str, more: str, *then: Node) -> Node:
-        """Starts the loads of an iteration where the condition `more` says that there is one; does `then` where it is."""
+    def start(self, names: _Names, iteration: str, stage: str, turn: str, more: str, *then: Node) -> tuple[Node, ...]:
+        """Starts the loads of an iteration where the condition `more` says that there is one, and does `then` there."""
         arguments = [iteration, *([stage] if self.direct else ()), *([turn] if self.rows and names.used else ())]
         if self.late:
-            return Line(f"{names.load_tiles}({', '.join((*arguments, more))});")
-        return Branch(more, (Line(f"{names.load_tiles}({', '.join(arguments)});"), *then))
+            return (Line(f"{names.load_tiles}({', '.join((*arguments, more))});"),)
+        nodes = (Line(f"{names.load_tiles}({', '.join(arguments)});"), *then)
+        return nodes if more == ALWAYS else (Branch(more, nodes),)
 
     def finish(self, names: _Names, stage: str) -> tuple[Line, ...]:
         """Writes what came into registers."""
@@ -230,14 +233,14 @@ def _filling(
         *([f"bool {more}"] if late else ()),
     ]
     rest = "; if there are no more, zeros" if late else ""
-    what = f"Starts the loads of iteration {name}{' into a stage' if direct else ''}{rest}."
+    what = f"Starts the loads of the iteration at `{name}`{' into a stage' if direct else ''}{rest}."
     functions = [*before, *_function(what, names.load_tiles, parameters, loading)]
     if putting:
         what = "Puts what has come into registers into its stage."
         functions += _function(what, names.put_tiles, [f"int {names.stage}"], putting)
     if aligning:
         parameters = [f"{kind} {name}", *([f"int {turn}"] if names.used else ())]
-        what = f"Shifts the rows of iteration {name} into their tiles."
+        what = f"Shifts the rows of the iteration at `{name}` into their tiles."
         functions += _function(what, names.align_tiles, parameters, aligning)
     return _Filling(tuple(functions), direct, bool(putting), bool(aligning), late)
 
@@ -274,16 +277,20 @@ def _first_loads(
     if ring.counted:
         iteration = steps_on(start, stage, step)
     naming, iteration = named_iteration(statement, names.ahead, iteration)
-    more, finish = compared(statement, iteration, stop), filling.finish(names, stage)
+    more = ALWAYS if surely_runs(statement, ring.stages - 1) else compared(statement, iteration, stop)
+    finish = filling.finish(names, stage)
     loads = filling.start(names, iteration, stage, stage, more, *finish)
     commit = (Line("cp_async_commit();"),) if filling.asynchronous else ()
     header = f"for (int {stage} = 0; {stage} < {names.stages} - 1; ++{stage})"
-    nodes: list[Node] = [Loop(header, (*naming, loads, *commit))]
+    nodes: list[Node] = [Loop(header, (*naming, *loads, *commit))]
     if filling.rows:
         nodes += [
-            Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the first rows has arrived"),
+            Line(
+                f"cp_async_wait<{names.stages} - 2>();",
+                "the oldest group has arrived: this thread's share of the first rows",
+            ),
             *context.barrier("everyone's share is there"),
-            Branch(has_trips(statement, start, stop), (filling.align(names, start, "0"),)),
+            *if_any_trip(statement, start, stop, (filling.align(names, start, "0"),)),
         ]
     return (*nodes, *((Line(f"int {names.used} = 0;", "stages so far"),) if ring.counted else ()))
 
@@ -300,14 +307,16 @@ def _trip(
     kind, name = ctype(statement.variable.type), context.names.variable(ring.loop)
     more = compared(statement, names.ahead, stop)
     late = filling.rows and ring.stages == 2  # the next iteration's rows have no time to arrive but this iteration
-    arrival = Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the tiles has arrived")
+    arrival = Line(
+        f"cp_async_wait<{names.stages} - 2>();", "the oldest group has arrived: this thread's share of the tiles"
+    )
     if filling.rows:
         comment = "this thread's share of the next iteration's rows has arrived"
         arrival = Line("cp_async_wait<0>();" if late else f"cp_async_wait<{names.stages} - 3>();", comment)
     commit = Line("cp_async_commit();", "possibly of nothing: one group per iteration")
     loads: list[Node] = [
         Line(f"const {kind} {names.ahead} = {steps_on(name, f'({names.stages} - 1)', step)};"),
-        filling.start(names, names.ahead, names.refill, names.later, more),
+        *filling.start(names, names.ahead, names.refill, names.later, more),
         *((commit,) if filling.asynchronous else ()),
     ]
     read = words((*inner, *loads))  # tiles whose rows are shifted have stages of their own

@@ -38,7 +38,7 @@ COORDINATES = ("group", "volume", "plane", "row", "col")  # of a box, the contig
 
 def lower_producer_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
     """The loading thread's part of a loop."""
-    word, (stage, parity) = stage_word(context, ring), stage_lines(context, ring)
+    word, (stage, parity, parity_name) = stage_word(context, ring), stage_lines(context, ring)
     for helper in ("mbarrier_wait", "mbarrier_arrive_expect"):
         context.use_helper(helper)
     fixed = _fixed_starts(context, statement)
@@ -50,7 +50,7 @@ def lower_producer_loop(context: Context, statement: For, ring: Ring, bounds: Bo
             words = (" and ".join(tile.name for tile in tiles),) if early else ()
             size = stage_bytes(context, tiles, "EARLY_BYTES" if tiles is early else "STAGE_BYTES", *words)
             opening[tiles[0]] = (
-                Line(f"mbarrier_wait(&{empty}[{word}], {parity} ^ 1);", "the stage is free again"),
+                Line(f"mbarrier_wait(&{empty}[{word}], {parity_name} ^ 1);", "the stage is free again"),
                 Line(f"mbarrier_arrive_expect(&{full}[{word}], {size});", "what the copies below will bring"),
             )
     first = () if early else opening.pop(ring.tiles[0])
@@ -59,6 +59,7 @@ def lower_producer_loop(context: Context, statement: For, ring: Ring, bounds: Bo
     nodes: list[Node] = [
         *(body(statement.body[:places]) if places else ()),
         stage,
+        parity,
         *first,
         *lower_body(context, statement, lambda _: body(statement.body[places:])),
     ]
@@ -115,7 +116,7 @@ def _fixed_starts(context: Context, loop: For) -> tuple[Node, ...]:
 
 def lower_consumer_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
     """The multiplying warps' part of a loop."""
-    word, (stage, parity) = stage_word(context, ring), stage_lines(context, ring)
+    word, (stage, parity, parity_name) = stage_word(context, ring), stage_lines(context, ring)
     position, stages = position_name(context, ring), stages_name(context, ring)
     full, empty = barrier_name(context, ring, "full"), barrier_name(context, ring, "empty")
     for helper in ("mbarrier_wait", "mbarrier_arrive"):
@@ -132,7 +133,7 @@ def lower_consumer_loop(context: Context, statement: For, ring: Ring, bounds: Bo
             inner = lower_body(context, statement, body)
     nodes: list[Node] = [
         stage,
-        *([] if parts else [Line(f"mbarrier_wait(&{full}[{word}], {parity});", "the tiles have arrived")]),
+        *([] if parts else [parity, Line(f"mbarrier_wait(&{full}[{word}], {parity_name});", "the tiles have arrived")]),
         *copies.arrival,
         *inner,
     ]

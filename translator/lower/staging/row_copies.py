@@ -87,7 +87,7 @@ def indexed(context: Context, statement: Assign, loop: For) -> tuple[str, tuple[
     name = context.names.once(f"{word}_first", ("first", statement.target))
     text = context.speller.text(_args(statement)[0])
     header = f"const auto {name} = [&]({ctype(loop.variable.type)} {counter})"
-    comment = Comment(f"Where {word} starts in memory in iteration {counter}.")
+    comment = Comment(f"Where {word} starts in memory in the iteration at `{counter}`.")
     return name, (comment, Loop(header, (Line(f"return {text};"),), closing="};"))
 
 

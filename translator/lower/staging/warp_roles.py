@@ -71,7 +71,7 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
         f"{context.axis_names.tid} >= NUM_THREADS",
         (*shrink, arrive, one),
         (*grow, begin, *consumer),
-        "the last warpgroup loads: one of its threads starts all copies",
+        "the last warpgroup loads: one of its threads starts every TMA load",
         "the others multiply",
     )
     return (*shared, Blank(), roles) if shared else (roles,)

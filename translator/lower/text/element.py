@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...analysis.ranges import sums_fit
 from ...ir.nodes import Call, Expr, Use, Variable
 from ...ir.walk import MOVES
@@ -24,6 +26,9 @@ def element_text(context: Context, pointer: Expr, point: Point | None) -> Text:
     # A pointer moves by 64 bits at each step; a sum of two offsets in 32 bits might not hold what they come to.
     one_index = len(offsets) == 1 or any(text.wide or _is_long(offset) for offset, text in offsets[:2])
     one_index = one_index or sums_fit([offset for offset, _ in offsets], context.facts.definitions)
+    for place, (moved_by, text) in enumerate(offsets[:2] if not one_index else ()):
+        if text.text.removeprefix("-").isdecimal():  # row + 1LL: the sum has 64 bits
+            offsets[place], one_index = (moved_by, replace(text, text=f"{text.text}LL")), True
     if offsets and one_index and start.precedence == ATOM:
         terms = [text.within(12, "+") for _, text in offsets] if len(offsets) > 1 else [offsets[0][1].text]
         return Text(f"{start.text}[{added(terms)}]")

@@ -103,7 +103,7 @@ def _warps(context: Context) -> tuple[str, ...]:
     consumers = context.schedule.num_threads // WARPGROUP
     joint = "and" if consumers == 2 else "to"
     first = "warpgroup 0 multiplies" if consumers == 1 else f"warpgroups 0 {joint} {consumers - 1} multiply"
-    return (f"{first}, warpgroup {consumers} loads: one of its threads starts every tensor copy",)
+    return (f"{first}, warpgroup {consumers} loads: one of its threads starts every TMA load",)
 
 
 def _arguments(context: Context) -> tuple[str, ...]:

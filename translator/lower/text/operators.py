@@ -76,8 +76,16 @@ def placed(spelling: str, operands: dict[str, Text]) -> Text:
     if match := TERNARY.match(spelling):
         condition, yes, no = (operands[name[1:-1]] for name in match.groups())
         return Text(f"{condition.within(4)} ? {yes.within(4)} : {no.within(3)}", 3, "?", wide=yes.wide or no.wide)
+    if spelling == f"{WIDE_CAST}{{x}})":
+        return widened(operands["x"])
     text = re.sub(r"\{(\w+)\}", lambda found: operands[found[1]].text, spelling)
     return Text(text, ATOM, wide=spelling.startswith(WIDE_CAST))
+
+
+def widened(number: Text) -> Text:
+    """An int in 64 bits; of a number that is so many digits, with a suffix."""
+    text = f"{number.text}LL" if number.text.isdecimal() else f"{WIDE_CAST}{number.text})"
+    return Text(text, number=number.number, wide=True)
 
 
 def added(terms: Iterable[str]) -> str:

@@ -157,7 +157,13 @@ def _small(context: Context, expr: Call, least: int, one: Point | None, two: Poi
     element = expr.type.element
     words = PAIR_TYPES[element.name]  # type: ignore[union-attr]
     name = words.name.removeprefix("__nv_")
-    values = {"type": element.cuda, "pair": words.name, "unit": words.unit, "most": words.many - 1}  # type: ignore[union-attr]
+    values = {
+        "type": element.cuda,  # type: ignore[union-attr]
+        "pair": words.name,
+        "unit": words.unit,
+        "first": f"0x{words.first:04x}",
+        "many": words.many,
+    }
     fields = find_fields(context, expr.args[0], one, two, words.room) if one and two else None
     if fields is not None and -words.many <= fields.offset <= 0:
         numbers = {"one": f"0x{words.one:04x}", "least": f"0x{words.first | SIGN:04x}", "room": words.room}

@@ -23,10 +23,10 @@ from ...ops.registry import OPS
 from ...schedule.tiles.paths import Axes
 from .literals import literal_text, plain_text
 from .needs import Used
-from .operators import ATOM, INFIX, UNARY, WIDE_CAST, Text, added, loosest, placed
+from .operators import ATOM, INFIX, UNARY, WIDE_CAST, Text, added, loosest, placed, widened
 from .point import Point, PointBit, coordinate
 
-WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)")
+WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)|(\d+)LL")
 WIDENING = frozenset(
     ("add", "sub", "mul", "floordiv", "mod", "lt", "le", "gt", "ge", "eq", "ne")
 )  # C widens the narrower operand
@@ -303,9 +303,10 @@ class Speller:
             whole = [self.as_int(arg, at) for arg, at in zip(call.args, below, strict=True)]
             operands = [text or narrow for text, narrow in zip(whole, operands, strict=True)]
         if keep_wide and call.op == "mul" and not any(operand.wide for operand in operands):
-            operands[0] = Text(f"{WIDE_CAST}{operands[0].text})", wide=True)
+            operands[0] = widened(operands[0])
         if call.op in WIDENING and _is_widened(call.args[1]) and (narrow := WIDENED.fullmatch(operands[1].text)):
-            operands[1] = Text(narrow[1], loosest(narrow[1]))  # C widens it, as the other operand has 64 bits
+            narrower = narrow[1] or narrow[2]
+            operands[1] = Text(narrower, loosest(narrower))  # C widens it, as the other operand has 64 bits
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
             operands[1] = replace(operands[1], precedence=13)

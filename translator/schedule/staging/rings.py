@@ -290,7 +290,7 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign], top: list[Statement])
         return None
     if not _all_wgmma(plan, loads):
         names = ", ".join(statement.target.name for statement in loads)
-        plan.reasons.setdefault(f"{names}: tensor copies serve wgmma alone")
+        plan.reasons.setdefault(f"{names}: TMA is used only for operands of wgmma")
         return None
     if any(
         isinstance(s, For) and any(_is_staged_load(plan, inner) for inner in top_statements(s.body))
