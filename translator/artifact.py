@@ -109,6 +109,16 @@ class Target:
     max_dynamic_shared_bytes: int
 
     @property
+    def has_wgmma(self) -> bool:
+        """Whether warpgroups multiply from shared memory, where tensor copies bring their operands: 9.0 alone."""
+        return self.capability == 90
+
+    @property
+    def has_double_rows(self) -> bool:
+        """Whether mma.sync has pieces of 16 rows of doubles, beside those of 8."""
+        return self.capability >= 90
+
+    @property
     def has_dependent_launch(self) -> bool:
         """Whether a grid can start before the one in front of it has ended."""
         return self.capability >= 90

@@ -27,6 +27,7 @@ from .schedule.more_blocks import has_more_blocks, wants_more_blocks
 from .schedule.plan import Schedule
 from .schedule.products.dots import dot_statements, plan_dots
 from .schedule.products.second_block import half_of, serves_two
+from .schedule.products.stagger import without_copied_operands
 from .schedule.rewrites.early_loads import with_early_loads
 from .schedule.rewrites.early_products import serves, with_early_products
 from .schedule.rewrites.narrow_moves import with_narrow_moves
@@ -194,6 +195,9 @@ def _planned(
         if not late:
             break
         not_ahead |= late
+    if sharing is not Sharing.NONE:
+        rest = without_copied_operands(schedule.rings, schedule.dots, schedule.staged)
+        schedule = replace(schedule, rings=rest)
     try:
         return Plan(planned, facts, schedule, lower_kernel(planned, facts, schedule, sharing))
     except OutOfResources as error:

@@ -45,6 +45,7 @@ MAP_BYTES = 128
 MAP_ALIGNMENT = 64  # bytes: of a map in memory
 TENSOR_ALIGNMENT = 16  # bytes: of a tensor's address, and of every stride but that of 1
 MAX_RANK = 5  # dimensions
+BOX_COORDINATES = ("group", "volume", "plane", "row", "col")  # of a box, the contiguous one last
 MAX_SIDE = 256  # elements of a box along a dimension
 BOX_ALIGNMENT = 128  # bytes: of a box in shared memory
 CHUNK_BYTES = 16  # what a swizzle moves as a whole (PTX, "Swizzling modes")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# Coordinates of a box, innermost last; PTX wants them the other way round.
-COORDINATES = ("group", "volume", "plane", "row", "col")  # of a box, the contiguous one last
+from ..hardware import BOX_COORDINATES
+
 REGISTERS = ("r0", "r1", "r2", "r3")
 WORDS = {
     "f16": "fp16",
@@ -27,14 +27,14 @@ FRAGMENTS_PER_LINE = 8
 
 
 def _tma_load(rank: int, hinted: bool = False) -> dict[str, Any]:
-    names = COORDINATES[-rank:]
+    names = BOX_COORDINATES[-rank:]  # PTX wants the innermost first
     operands = _operands(2, rank)
     return {"outer_first": names, "inner_first": names[::-1], "operands": operands, "last_operand": f"%{rank + 2}",
             "policy": f"%{rank + 3}" if hinted else ""}  # fmt: skip
 
 
 def _tma_store(rank: int) -> dict[str, Any]:
-    names = COORDINATES[-rank:]
+    names = BOX_COORDINATES[-rank:]
     operands = _operands(1, rank)
     return {"outer_first": names, "inner_first": names[::-1], "operands": operands, "last_operand": f"%{rank + 1}"}
 

@@ -145,6 +145,21 @@ def assigned_variables(statement: Statement) -> tuple[Variable, ...]:
     return ()
 
 
+def assigned_inside(statement: Statement) -> set[Variable]:
+    """What a statement, or anything inside of it, assigns."""
+    return {variable for inner in statements((statement,)) for variable in assigned_variables(inner)}
+
+
+def reachable(start: Iterable[Variable], steps: Mapping[Variable, Iterable[Variable]]) -> set[Variable]:
+    """The variables that some lead to, with these, by any number of steps."""
+    found, pending = set(start), list(start)
+    while pending:
+        new = set(steps.get(pending.pop(), ())) - found
+        found |= new
+        pending += new
+    return found
+
+
 def assignment_counts(block: tuple[Statement, ...]) -> Counter[Variable]:
     """How often each variable is assigned in a block and in the blocks inside."""
     return Counter(v for s in statements(block) for v in assigned_variables(s))

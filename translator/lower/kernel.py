@@ -21,7 +21,6 @@ from ..ops.registry import OPS
 from ..schedule.accesses.agreed_loads import agreed_loads
 from ..schedule.accesses.pointers import lasting_loads, read_only_pointers
 from ..schedule.plan import Schedule
-from ..schedule.products.stagger import without_copied_operands
 from ..schedule.tiles.layout import Layout
 from .accesses.index_tiles import settle_index_tiles
 from .assumptions import of_program, of_thread
@@ -72,9 +71,6 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
     Raises:
       OutOfResources: when the shared arrays have no room.
     """
-    if sharing is not Sharing.NONE:
-        rings = without_copied_operands(schedule.rings, schedule.dots, schedule.staged)
-        schedule = replace(schedule, rings=rings)
     context = _context(kernel, facts, schedule, sharing)
     names, settled = context.names, facts.index | facts.definitions.keys()
     with_loops = rolled(lower_body(context, kernel), names, context.shared.arrays.values())

@@ -82,8 +82,9 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {key: copy.layout for key, copy in warp_copies.items()}
     copied |= {key: copy.layout for key, copy in block_copies.items()}
+    settled = settle_numbers(problem, rings, copied)  # before `problem` is asked for what statements and indices run in
     return Schedule(
-        layouts=layouts | settle_numbers(problem, rings, copied),
+        layouts=layouts | settled,
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
         index_layouts=index_layouts(kernel, facts, problem, copied),
         conversions={key: tuple(value) for key, value in conversions.items()},

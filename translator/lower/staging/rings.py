@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ...hardware import BOX_COORDINATES
 from ...ir.nodes import Assign, Call, Expr, For, Literal, Use, Variable
 from ...ir.walk import (
     assigned_variables,
@@ -32,8 +33,6 @@ from .copies import tile_comment
 from .loop_bounds import Body, Bounds, for_header, has_trips, if_any_trip
 from .own_stages import copies_ahead, lower_body, stage_word
 from .ring_barriers import barrier_name, barrier_of, position_name, stage_lines, stages_name
-
-COORDINATES = ("group", "volume", "plane", "row", "col")  # of a box, the contiguous one last
 
 
 def lower_producer_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
@@ -106,7 +105,7 @@ def _fixed_starts(context: Context, loop: For) -> tuple[Node, ...]:
         for number, arg in enumerate(args):
             if _is_short(arg) or changed & set(used_variables(arg)):
                 continue
-            word = COORDINATES[number - len(args)]
+            word = BOX_COORDINATES[number - len(args)]
             key = ("start", statement.target, number)
             name = context.names.once(f"{statement.target.name}_{word}", key)
             context.stages.fixed_starts[statement.target, number] = name

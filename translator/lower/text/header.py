@@ -17,7 +17,7 @@ from ...language.hints import shown as in_words
 from ...ops.registry import OPS
 from ...schedule.products.dot_plan import DotPlan
 from ...schedule.products.dots import dot_statements, wgmma_of
-from ...schedule.products.instructions import WGMMA_CAPABILITY
+from ...schedule.products.instructions import HOPPER
 from ...schedule.staging.tensor_copies import UNBOUNDED
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
@@ -65,7 +65,7 @@ def needed_architecture(context: Context) -> str:
     if any(template in templates for _, template in HOPPER_ONLY):
         return "sm_90a"
     since = max((plan.instruction.since for plan in context.schedule.dots.values()), default=80)
-    return f"sm_{max(since, 90) if templates & FROM_HOPPER else since}"
+    return f"sm_{max(since, HOPPER) if templates & FROM_HOPPER else since}"
 
 
 def _templates(context: Context) -> frozenset[str]:
@@ -274,7 +274,7 @@ def fragments(plan: DotPlan) -> str:
 def _without_wgmma(context: Context) -> Iterator[str]:
     """Why dots are multiplied otherwise on a target that has wgmma: by result, each reason once."""
     schedule, reasons = context.schedule, dict[str, list[str]]()
-    if schedule.target.capability != WGMMA_CAPABILITY:
+    if not schedule.target.has_wgmma:
         return
     for statement, call in dot_statements(context.kernel):
         plan = schedule.dots.get(id(statement))

@@ -10,7 +10,7 @@ In: a kernel. Out: the variables.
 from __future__ import annotations
 
 from ...ir.nodes import Assign, Call, For, If, Kernel, Variable, While
-from ...ir.walk import read_variables, statements
+from ...ir.walk import reachable, read_variables, statements
 from .pointers import pointer_sources, roots_of, roots_written
 
 
@@ -34,17 +34,8 @@ def agreed_loads(kernel: Kernel) -> frozenset[Variable]:
     written, sources = roots_written(kernel), pointer_sources(kernel)
     return frozenset(
         variable
-        for variable in _closure(deciding, made_of)
+        for variable in reachable(deciding, made_of)
         if any(
             load.attribute("volatile") or roots_of(load.args[0], sources) & written for load in loads.get(variable, ())
         )
     )
-
-
-def _closure(start: set[Variable], made_of: dict[Variable, set[Variable]]) -> set[Variable]:
-    found, pending = set(start), list(start)
-    while pending:
-        new = made_of.get(pending.pop(), set()) - found
-        found |= new
-        pending += new
-    return found

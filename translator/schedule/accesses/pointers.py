@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from ...analysis.origins import Origins
 from ...ir.nodes import Assign, Call, Expr, Kernel, Statement, Use, Variable
 from ...ir.structured import is_atomic, is_elementwise
-from ...ir.walk import expressions, statements, subexpressions, used_variables
+from ...ir.walk import expressions, reachable, statements, subexpressions, used_variables
 
 ADDRESS_BITS = 64
 
@@ -56,7 +56,7 @@ def _has_room(variable: Variable) -> bool:
 
 def roots_of(pointer: Expr, sources: dict[Variable, set[Variable]]) -> set[Variable]:
     """The pointer variables that an address may derive from, arguments and what stands between; `sources` of its kernel."""
-    return _closure(_addresses_in(pointer, sources), sources)
+    return reachable(_addresses_in(pointer, sources), sources)
 
 
 def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
@@ -79,17 +79,7 @@ def written_in(block: tuple[Statement, ...], sources: dict[Variable, set[Variabl
                 written |= _addresses_in(expr.args[0], sources)
             elif isinstance(expr, Call) and expr.op == "box_store":
                 written.add(expr.attribute("base"))
-    return _closure(written, sources)
-
-
-def _closure(start: set[Variable], sources: dict[Variable, set[Variable]]) -> set[Variable]:
-    found, pending = set(start), list(start)
-    while pending:
-        for source in sources.get(pending.pop(), ()):
-            if source not in found:
-                found.add(source)
-                pending.append(source)
-    return found
+    return reachable(written, sources)
 
 
 def lasting_loads(kernel: Kernel) -> Callable[[Call], bool]:

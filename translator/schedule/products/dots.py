@@ -169,7 +169,7 @@ def _instruction(kind: str, call: Call, options: Options, target: Target) -> Ins
 def _tensor_core(kind: str, call: Call, target: Target) -> Instruction | None:
     a, b = call.args[:2]
     types = a.type.dtype, b.type.dtype
-    return tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), target.capability)
+    return tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), target)
 
 
 def wgmma_of(call: Call, options: Options, target: Target) -> Instruction | str:

@@ -10,6 +10,7 @@ lanes that differ in nothing else hold copies, as everywhere. Along K what the t
 
 from __future__ import annotations
 
+from ...artifact import Target
 from ...frozen import frozen
 from ...hardware import LANE_BITS, MOST_OF_THREAD, REGISTER_FILE, REGISTER_STEP, WARP_SIZE, WARPGROUP, WARPGROUP_BITS
 from ...ir.types import padded
@@ -20,8 +21,7 @@ K_BYTES = 32  # of K per instruction; of doubles, deeper instructions exist that
 PTX_TYPES = {"fp16": "f16", "bf16": "bf16", "fp32": "tf32", "i8": "s8", "u8": "u8", "fp8e4nv": "e4m3", "fp8e5": "e5m2",
              "fp64": "f64"}  # fmt: skip
 MMA_SINCE = {"f16": 80, "bf16": 80, "tf32": 80, "s8": 80, "u8": 80, "e4m3": 89, "e5m2": 89, "f64": 80}
-WGMMA_CAPABILITY = 90
-F64_ROWS_SINCE = 90  # the capability from which mma has 16 rows of doubles
+HOPPER = 90  # the capability that has what `Target.has_wgmma` and `Target.has_double_rows` tell
 PRODUCER_REGISTERS = 24  # what a thread of a loading warpgroup keeps
 MAKER_REGISTERS = 40  # of one that makes tensor maps
 MOST_REGISTERS = 240  # what a multiplying thread can take when another warpgroup gives
@@ -90,10 +90,8 @@ class Instruction:
     @property
     def since(self) -> int:
         """The capability that has it."""
-        if self.kind == "wgmma":
-            return WGMMA_CAPABILITY
-        if self.a_type == "f64" and self.rows == 16:
-            return F64_ROWS_SINCE
+        if self.kind == "wgmma" or (self.a_type == "f64" and self.rows == 16):
+            return HOPPER
         return max((MMA_SINCE[type_] for type_ in (self.a_type, self.b_type) if type_), default=80)
 
     def depth(self, side: int) -> int:
@@ -107,7 +105,7 @@ class Instruction:
 
 
 def tensor_core(
-    kind: str, operands: tuple[DType, DType], result: DType, precision: str, capability: int
+    kind: str, operands: tuple[DType, DType], result: DType, precision: str, target: Target
 ) -> Instruction | None:
     """The instruction of a kind on a target; None where it has none for these types.
 
@@ -116,21 +114,23 @@ def tensor_core(
       operands: the types of a and b.
       result: the type of the sum.
       precision: the dot's `input_precision`.
-      capability: the target's.
+      target: the target.
     """
     a, b = operands
-    if not all(mma_takes(operand, capability) for operand in operands) or (a.name == "fp32" and precision == "ieee"):
+    if not all(mma_takes(operand, target.capability) for operand in operands) or (
+        a.name == "fp32" and precision == "ieee"
+    ):
         return None
     types = PTX_TYPES[a.short], PTX_TYPES[b.short]
     split = SPLITS.get(precision) if a.name == "fp32" else None
     if kind == "wgmma":
-        if a.name == "fp64" or capability != WGMMA_CAPABILITY:
+        if a.name == "fp64" or not target.has_wgmma:
             return None
         if split is not None:
             return Instruction(kind, split.k, split.type, split.type, "f32", split=split)
         return Instruction(kind, K_BYTES // a.itemsize, *types, "s32" if result.is_int() else "f32")
     if a.name == "fp64":
-        return Instruction(kind, 4, *types, "f64", rows=8 if capability < F64_ROWS_SINCE else 16)
+        return Instruction(kind, 4, *types, "f64", rows=16 if target.has_double_rows else 8)
     if split is not None:
         return Instruction(kind, split.k, split.type, split.type, "f32", split=split)
     return Instruction(kind, K_BYTES // a.itemsize, *types, "s32" if result.is_int() else "f32")

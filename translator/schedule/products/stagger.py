@@ -21,7 +21,14 @@ from dataclasses import replace
 
 from ...analysis.facts import Facts
 from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Return, Statement, Variable
-from ...ir.walk import assigned_variables, expressions, nested, statements, top_statements, used_variables
+from ...ir.walk import (
+    assigned_inside,
+    expressions,
+    nested,
+    statements,
+    top_statements,
+    used_variables,
+)
 from ..staging.ring_plan import Ring, Rings, Stagger
 from ..tiles.layout import Layout
 from ..tiles.registers import register_count
@@ -112,7 +119,7 @@ class _Body:
         self.ring, self.facts, self.dots = ring, facts, dots
         self.top = list(top_statements(loop.body))
         self.reads = [self._reads(statement) for statement in self.top]
-        self.writes = [_writes(statement) for statement in self.top]
+        self.writes = [assigned_inside(statement) for statement in self.top]
         self.touched = [reads | writes for reads, writes in zip(self.reads, self.writes, strict=True)]
         self.products = [place for place, statement in enumerate(self.top) if id(statement) in dots.plans]
         self.changed = {v for writes in self.writes for v in writes} | {loop.variable}
@@ -194,7 +201,3 @@ class _Body:
             absorbed = variable in self.facts.absorbed
             found |= self._parts(self.facts.definitions[variable]) if absorbed else {variable}
         return found
-
-
-def _writes(statement: Statement) -> set[Variable]:
-    return {v for s in statements((statement,)) for v in assigned_variables(s)}

@@ -25,7 +25,13 @@ from typing import TYPE_CHECKING
 from ...ir.nodes import Assign, Call, For, Kernel, Note, Origin, Statement, Use, Variable, While
 from ...ir.rewrite import with_bodies
 from ...ir.structured import assigns
-from ...ir.walk import MOVES, assigned_variables, read_inside, statements, subexpressions, used_variables
+from ...ir.walk import (
+    MOVES,
+    assigned_inside,
+    read_inside,
+    subexpressions,
+    used_variables,
+)
 from ..accesses.pointers import lasting_loads
 from ..accesses.waiting import holds_loads_back
 
@@ -111,7 +117,7 @@ class _Order:
         needed: set[int] = set()
         for k in reversed(range(first + 1, place)):
             users = [block[other] for other in (*needed, place)]
-            if any(_writes(block[k]) & _reads(user) for user in users) and not self._is_product(block[k]):
+            if any(assigned_inside(block[k]) & _reads(user) for user in users) and not self._is_product(block[k]):
                 sums = {s.targets[0] for s in block[:k] if self._is_product(s) and isinstance(s, Assign)}
                 if not self._can_move(block[k]) or sums & _reads(block[k]):
                     return None
@@ -177,15 +183,13 @@ class _Order:
 
 def _conflict(mover: Statement, other: Statement) -> bool:
     """Whether the order of two statements counts."""
-    return bool(_reads(mover) & _writes(other) or _writes(mover) & (_reads(other) | _writes(other)))
+    return bool(
+        _reads(mover) & assigned_inside(other) or assigned_inside(mover) & (_reads(other) | assigned_inside(other))
+    )
 
 
 def _reads(statement: Statement) -> set[Variable]:
     return set(read_inside((statement,)))
-
-
-def _writes(statement: Statement) -> set[Variable]:
-    return {v for s in statements((statement,)) for v in assigned_variables(s)}
 
 
 def _with_note(origin: Origin, note: str, comments: bool) -> Origin:

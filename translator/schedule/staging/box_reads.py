@@ -55,7 +55,7 @@ def read_box(plan: RingPlan, load: Assign, found: tuple[Box, SharedTile], loop: 
     box, tile = found
     plan.last_key += 1
     brought = Variable(f"{load.target.name}_tile", load.target.type, plan.last_key)
-    plan.dots.staged[brought] = tile
+    plan.dots = replace(plan.dots, staged=plan.dots.staged | {brought: tile})
     plan.replaced[id(load)] = box_load(plan, replace(load, targets=(brought,)), box, tile, loop.variable)
     type_: ValueType = load.target.type
     call = Call(type_, "box_read", (Use(type_, brought),), span=load.value.span)

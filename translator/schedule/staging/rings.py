@@ -57,7 +57,6 @@ from ..accesses.waiting import waits_for_grids, waits_in_turns
 from ..products.computed_operands import read_boxes
 from ..products.dot_plan import Dots
 from ..products.dots import dot_statements, operand_of, plan_dots
-from ..products.instructions import WGMMA_CAPABILITY
 from .box_reads import multiply_where_it_lies, read_box, read_large_tiles
 from .next_loads import load_into_registers, load_recurrence, may_be_recurrence
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, several_products
@@ -274,19 +273,18 @@ def _boxes_with_mixed(
     """The boxes of all loads for dots, those that others read too among them; None where one is not."""
     if not mixed:
         return None
-    reasons, tiles = dict(plan.reasons), {load.target: plan.dots.mixed[load.target] for load in mixed}
-    plan.dots.staged.update(tiles)
+    reasons, dots = dict(plan.reasons), plan.dots
+    tiles = {load.target: dots.mixed[load.target] for load in mixed}
+    plan.dots = replace(dots, staged=dots.staged | tiles)
     found = _boxes(plan, loop, sorted((*loads, *mixed), key=top.index), top)
     if found is None:  # they are loaded as if nothing had been tried
-        plan.reasons = reasons
-        for variable in tiles:
-            del plan.dots.staged[variable]
+        plan.reasons, plan.dots = reasons, dots
     return found
 
 
 def _boxes(plan: RingPlan, loop: For, loads: list[Assign], top: list[Statement]) -> _Boxes | None:
     """The boxes of all loads of a loop; None, with the reason noted, when one is not."""
-    if plan.target.capability != WGMMA_CAPABILITY:
+    if not plan.target.has_wgmma:
         return None
     if not _all_wgmma(plan, loads):
         names = ", ".join(statement.target.name for statement in loads)
