@@ -59,10 +59,18 @@ def blanked(code: str) -> str:
     return code if is_code(code) else SILENT.sub(lambda match: f'"{"_" * (len(match[0]) - 2)}"', code)
 
 
+def has_comment(line: str) -> bool:
+    """Whether a comment ends a line, or is all of it."""
+    return _comment(line) is not None
+
+
 def split_comment(line: str) -> tuple[str, str]:
-    """The code of a line, and the comment at its end without its mark; "" where there is none."""
-    if "//" in line:
-        for match in SILENT.finditer(line):
-            if match[0].startswith("//"):
-                return line[: match.start()].rstrip(), match[0][2:].strip()
-    return line, ""
+    """The code of a line and the comment behind it, without its mark; "" where there is none."""
+    match = _comment(line)
+    return (line, "") if match is None else (line[: match.start()].rstrip(), match[0][2:].strip())
+
+
+def _comment(line: str) -> re.Match[str] | None:
+    if "//" not in line:
+        return None
+    return next((match for match in SILENT.finditer(line) if match[0].startswith("//")), None)
