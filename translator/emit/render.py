@@ -13,7 +13,6 @@ from ..lower.text.unit import (
     Branch,
     Comment,
     Function,
-    HeaderField,
     Line,
     Loop,
     Node,
@@ -29,11 +28,10 @@ from .helpers import order_helpers
 from .signature import plain_signature, signature_lines
 from .templates import environment, filled
 from .used import used_helpers
-from .wrap import WIDTH, closed, wrap_code, wrap_comment
+from .wrap import WIDTH, closed, field_lines, wrap_code, wrap_comment
 
 Rendered = tuple[str, PythonLine | None]  # a line of text and what it came from
 INDENT = 4
-FIELD_COLUMN = 11
 
 
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, str, int], ...]]:
@@ -57,7 +55,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, str, int], ...]]:
             asserts="assert" in mentioned,
             title=wrap_comment(unit.title, 0),
             comments=wrap_comment(unit.docstring, 0) if unit.docstring else (),
-            header=list(_header_lines(unit.header)),
+            header=[line for field in unit.header for line in field_lines(field.word, field.lines)],
             constants=[line for constant in used for line in constant_lines(constant)],
             helpers=_under_one_comment(helpers),
             dynamic_shared=_struct_lines(unit.dynamic_shared),
@@ -250,15 +248,6 @@ def _paragraphs(lines: Iterable[str]) -> list[str]:
 
 
 # ----------------------------------------------------------------------------------------------------------- header
-
-
-def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
-    for field in fields:
-        word = field.word
-        for line in field.lines:
-            prefix = f"//   {word:<{FIELD_COLUMN}}"
-            yield from wrap_comment(line, 0, prefix, "//   " + " " * FIELD_COLUMN)
-            word = ""
 
 
 def _struct_lines(arrays: tuple[Shared, ...], depth: int = 0, indent: int = INDENT) -> list[str]:

@@ -6,11 +6,13 @@ At one depth a comma goes before an operator and a loose operator before a tight
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 from ..ir.c_tokens import blanked, code_of
 from ..language.printing import encodable
 
 WIDTH = 110
+FIELD_COLUMN = 11
 # Where a line may break, the loosest first; commas end a line, operators begin the next.
 BREAKS = (
     ("; ",), (", ",), (" ? ", " : "), (" || ",), (" && ",), (" | ",), (" ^ ",), (" & ",),
@@ -136,6 +138,13 @@ def wrap_comment(text: str, indent: int, prefix: str = "// ", continuation: str 
         empty = False
     lines.append(closed(current))
     return lines
+
+
+def field_lines(word: str, lines: Iterable[str]) -> Iterator[str]:
+    """A field of the block at the top of a file."""
+    for line in lines:
+        yield from wrap_comment(line, 0, f"//   {word:<{FIELD_COLUMN}}", "//   " + " " * FIELD_COLUMN)
+        word = ""
 
 
 def _printable(comment: str) -> str:

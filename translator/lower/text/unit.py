@@ -277,9 +277,11 @@ class Unit:
       static_shared: arrays declared `__shared__` in the kernel.
       packets: sizes of vector accesses, in bytes.
       name, parameters, bounds: of the kernel; the last is the qualifier that bounds its threads or their registers.
+      threads: the number of threads that the qualifier has, "" where it has none.
       parameter_comments: the user's, of the first of the parameters; launching adds others behind them.
       body: its statements.
       needs: the first architecture that has its instructions; of "sm_90a" it is the only one.
+      proxy_reads: whether it has shared memory read through the asynchronous proxy.
       unequal: static loops that could not be written as loops, since their trips differ.
     """
 
@@ -298,8 +300,10 @@ class Unit:
     name: str
     parameters: tuple[str, ...]
     bounds: str
+    threads: str
     body: tuple[Node, ...]
     needs: str = "sm_80"
+    proxy_reads: bool = False
     unequal: frozenset[StaticLoop] = frozenset()
     parameter_comments: tuple[ParameterComments, ...] = ()
 
