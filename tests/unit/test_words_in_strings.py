@@ -188,6 +188,31 @@ def test_strings_with_marks_of_comments_are_printed_as_they_are(
     assert printed[0] == printed[1] and printed[0][0] == 'pid (0, 0, 0) idx (  0) a // b \\ " // c: 0.000000'
 
 
+COMBINED = """
+@triton.jit
+def combine(a, b):
+    # first remark // of two
+    # and the second
+    s = a + b
+    if s > 3.0:
+        # third "with, (quotes" ; remark
+        s = 3.0
+    return s
+
+@triton.jit
+def kernel(x_ptr, o_ptr, BLOCK: tl.constexpr):
+    tl.store(o_ptr, tl.reduce(tl.load(x_ptr + tl.arange(0, BLOCK)), 0, combine))
+"""
+
+
+def test_comments_in_a_function_that_combines_keep_their_lines(write: Write) -> None:
+    text = write(COMBINED).translate("*fp32:16, *fp32:16, 1024").source
+    start = text.index(
+        "// first remark // of two\n        // and the second\n        // L8: s = a + b\n        float s = a + b;"
+    )
+    assert '// third "with, (quotes" ; remark\n            // L11: s = 3.0\n            s = 3.0f;\n' in text[start:]
+
+
 # ------------------------------------------------------------------------- every word of some texts, as a string
 
 TEXTS = [

@@ -209,9 +209,18 @@ def _with_text(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _render_helper(template: str, values: dict[str, Any]) -> str:
-    text = filled(f"helpers/{template}.cu.j2", {"width": WIDTH, **values})
+    text = filled(f"helpers/{template}.cu.j2", {"width": WIDTH, **values}).strip("\n")
+    body = values.get("body", "")
+    before, found, after = text.partition(f"\n{body}\n") if body else (text, "", "")
+    if found:  # its lines are what they are to be: the user's comments in it are no paragraphs of ours
+        return "\n".join((_broken_anew(before), body, _broken_anew(after)))
+    return _broken_anew(text)
+
+
+def _broken_anew(text: str) -> str:
+    """A template's text, whose lines take what room there is."""
     lines: list[str] = []
-    for line in _paragraphs(text.strip("\n").splitlines()):
+    for line in _paragraphs(text.splitlines()):
         stripped = line.lstrip(" ")
         indent = len(line) - len(stripped)
         if stripped.startswith("// "):
