@@ -13,13 +13,15 @@ import ptx_kernels
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.emit.host import host_header
+from tilewright.emit.host import host_function, host_header
 from tilewright.emit.wrap import WIDTH, wrap_code
 from tilewright.ir import c_tokens
 from tilewright.language import dtypes
 from tilewright.language.dtypes import PointerType
 from tilewright.runtime.cpu.build import host_text
 from written_kernels import written_module
+
+from unit.test_launching import artifact
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 ROW_MAJOR = "i32:16, i32:16, i32:16, i32:16, i32:1, i32:16, i32:1, i32:16, i32:1"
@@ -67,11 +69,11 @@ def talkative(
 
 
 def test_no_fact_is_read_out_of_comments(run_everywhere: Any) -> None:
-    artifact = talkative.translate("*fp32:16, *fp32:16, i32:16, 1024", host=True)
-    assert "__launch_bounds__(64, 8)" in artifact.source and artifact.threads == "NUM_THREADS"
-    assert re.findall(r"config\.blockDim = (.*);", artifact.source) == ["NUM_THREADS"]
-    assert "cassert" not in artifact.source and "cstdio" not in artifact.source and artifact.headers == ()
-    assert (artifact.shared_alignment, artifact.proxy_reads) == (0, False)
+    made = talkative.translate("*fp32:16, *fp32:16, i32:16, 1024", host=True)
+    assert "__launch_bounds__(64, 8)" in made.source and made.threads == "NUM_THREADS"
+    assert re.findall(r"config\.blockDim = (.*);", made.source) == ["NUM_THREADS"]
+    assert "cassert" not in made.source and "cstdio" not in made.source and made.headers == ()
+    assert (made.shared_alignment, made.proxy_reads) == (0, False)
     x = np.arange(1024, dtype=np.float32)
     np.testing.assert_array_equal(run_everywhere(talkative, (1,), x + 2, np.zeros_like(x), 1024, 1024)[1], x + 2)
 
@@ -87,6 +89,12 @@ def test_facts_of_kernels_with_other_bounds() -> None:
     assert "__maxnreg__(64)" in by_registers.source and "config.blockDim = 64;" in by_registers.source
     assert "<cassert>" in by_registers.source and "<cstdio>" not in by_registers.source
     assert re.search(r"\n//   constexpr +ONE = 1", host_header(by_registers))
+
+
+def test_a_quotient_in_a_guard_begins_no_comment() -> None:
+    text = host_function(artifact(guards=("M // 2 + stride * 4 < 500", "stride // M > 3")))
+    assert "if (!(M_wide / 2 + stride_wide * 4 < 500)) return" in text and "if (!(stride / M > 3)) return" in text
+    assert "const long long stride_wide = stride;" in text
 
 
 def test_the_cpu_run_declares_shared_memory_where_the_code_does() -> None:

@@ -70,7 +70,7 @@ def host_function(artifact: Artifact) -> str:
     counts = [_free(name, {*taken, *names.values()}) for name in program_counts(artifact.program_axes)]
     conditions = launch_conditions(artifact)
     texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)] + [*conditions]
-    computed = dict.fromkeys(name for text in texts if GROWS.search(text) for name in identifiers(text))
+    computed = dict.fromkeys(name for text in texts if GROWS.search(text) for name in _names_in(text))
     wide = {name: _free(f"{name}_wide", {*taken, *names.values(), *counts}) for name in computed}
     passed = [*names.values(), *counts, *(one.name for one in artifact.tensor_maps)]
     kinds = zip(ATTRIBUTES, (artifact.cooperative, artifact.dependent), strict=True)
@@ -146,6 +146,11 @@ def _ctype(element: Element, writes: bool) -> str:
     if isinstance(element, PointerType):
         return f"{'' if writes else 'const '}{memory_ctype(element)}*"
     return element.cuda
+
+
+def _names_in(text: str) -> list[str]:
+    """The names in host arithmetic, in which // divides."""
+    return IDENTIFIER.findall(text)
 
 
 def cpp(text: str, names: dict[str, str]) -> str:
