@@ -11,6 +11,7 @@ from tilewright.artifact import Artifact, LaunchParameter, TensorMap
 from tilewright.emit.helpers import order_helpers
 from tilewright.emit.render import _render_helper
 from tilewright.language.dtypes import Element
+from tilewright.lower.text.header import PROXY_READERS
 from tilewright.lower.text.unit import Helper
 from tilewright.runtime.cpu import check, run
 from tilewright.runtime.cpu.check import Buffer
@@ -55,6 +56,9 @@ def kernel(
         lines=tuple((line, "", line) for line in range(start, source.count("\n"))),
         file="probe.cu",
         tensor_maps=tuple(tensor_maps),
+        headers=tuple(includes),
+        shared_alignment=1024 if shared_bytes else 0,
+        proxy_reads=any(template in PROXY_READERS for template, _, _ in asked),
     )
 
 

@@ -154,6 +154,7 @@ TENSOR_MAP_TYPES = {
     "fp16": "FLOAT16", "bf16": "BFLOAT16", "fp32": "FLOAT32", "fp64": "FLOAT64", "i32": "INT32", "u32": "UINT32",
     "i64": "INT64", "u64": "UINT64", "i16": "UINT16", "u16": "UINT16",
 }  # fmt: skip
+SHARED_BYTES = "shared_bytes"  # what a text calls its dynamic shared memory
 WIDE_ROW = 256  # tensors with rows of so many bytes are fetched into L2 by 256 bytes, others by 128
 
 
@@ -215,6 +216,12 @@ class Artifact:
       dependent: whether a launch may start while the grid before it in its stream still runs (programmatic dependent launch).
       compiler_flags: what NVRTC or nvcc must be told besides the language and the architecture.
       needs: the first architecture that has the text's instructions; of "sm_90a" it is the only one.
+      title, about: the first line of the block at the top of the text, and those of its fields that a caller has to know: each
+        a word and its lines.
+      headers: of CUDA's, those that the text includes, without brackets.
+      threads: what the text calls `num_threads`, such as "NUM_THREADS + WARPGROUP"; "" where it has no word for it.
+      shared_alignment: in bytes, of dynamic shared memory, which `shared_declaration` declares; 0 without any.
+      proxy_reads: whether shared memory is read through the asynchronous proxy.
     """
 
     source: str
@@ -236,6 +243,12 @@ class Artifact:
     static_shared_bytes: int = 0
     compiler_flags: tuple[str, ...] = ()
     needs: str = "sm_80"
+    title: str = ""
+    about: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    headers: tuple[str, ...] = ()
+    threads: str = ""
+    shared_alignment: int = 0
+    proxy_reads: bool = False
 
     @property
     def launch_parameters(self) -> tuple[LaunchParameter, ...]:
@@ -246,6 +259,11 @@ class Artifact:
     def persistent(self) -> bool:
         """Whether blocks run one program after another."""
         return self.program_axes > 0
+
+
+def shared_declaration(alignment: int) -> str:
+    """How a text declares its dynamic shared memory."""
+    return f"extern __shared__ __align__({alignment}) unsigned char {SHARED_BYTES}[];"
 
 
 def program_counts(axes: int) -> tuple[str, ...]:

@@ -110,6 +110,7 @@ def _translated(
     from .fitting import fitted
     from .frontend import build_kernel
     from .lower.kernel import written_parameters
+    from .lower.text.header import FOR_CALLERS
     from .preparing import check
 
     try:
@@ -143,6 +144,12 @@ def _translated(
         static_shared_bytes=sum(array.size for array in unit.static_shared),
         compiler_flags=options.compiler_flags,
         needs=unit.needs,
+        title=unit.title,
+        about=tuple((field.word, field.lines) for field in unit.header if field.word in FOR_CALLERS),
+        headers=unit.includes,
+        threads=unit.threads,
+        shared_alignment=unit.dynamic_alignment if unit.dynamic_shared else 0,
+        proxy_reads=unit.proxy_reads,
     )
     return Translation(kernel, prepared, plan.facts, schedule, unit, artifact)
 

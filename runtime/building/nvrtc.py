@@ -135,7 +135,7 @@ def compile_ptx(artifact: Artifact) -> str:
 
 def _compile(artifact: Artifact, options: list[str], kind: str) -> tuple[bytes, str]:
     options = ["-std=c++17", *options, *artifact.compiler_flags]
-    if "#include <" in artifact.source:
+    if artifact.headers:
         folder = header_folder()
         if folder is None:
             raise ToolchainError(

@@ -233,6 +233,12 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "static_shared_bytes": artifact.static_shared_bytes,
         "compiler_flags": artifact.compiler_flags,
         "needs": artifact.needs,
+        "title": artifact.title,
+        "about": artifact.about,
+        "headers": artifact.headers,
+        "threads": artifact.threads,
+        "shared_alignment": artifact.shared_alignment,
+        "proxy_reads": artifact.proxy_reads,
     }
 
 
@@ -266,6 +272,12 @@ def _artifact(
         static_shared_bytes=facts["static_shared_bytes"],
         compiler_flags=tuple(facts["compiler_flags"]),
         needs=facts["needs"],
+        title=facts["title"],
+        about=tuple((word, tuple(lines)) for word, lines in facts["about"]),
+        headers=tuple(facts["headers"]),
+        threads=facts["threads"],
+        shared_alignment=facts["shared_alignment"],
+        proxy_reads=facts["proxy_reads"],
     )
 
 

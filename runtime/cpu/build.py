@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
-from tilewright.artifact import Artifact
+from tilewright.artifact import SHARED_BYTES, Artifact, shared_declaration
 from tilewright.diagnostics import ToolchainError
 from tilewright.ir.c_names import RESERVED
+from tilewright.ir.c_tokens import code_of, in_code
 from tilewright.language.dtypes import DType, PointerType
 from tilewright.runtime.building import store
 from tilewright.runtime.building.folders import bound_bytes, cache_folder, temporary_folder
@@ -35,10 +36,8 @@ SANITIZERS = {
     "memory": ("-g", "-fsanitize=address,alignment", "-fno-sanitize-recover=alignment", "-fno-omit-frame-pointer"),
     "races": ("-g", "-fsanitize=thread"),
 }
-PROXY_READS = re.compile(r"\b(?:tma_store|wgmma)_")  # what reads shared memory through the asynchronous proxy
 IN_USE_SECONDS = 60.0  # what was used so lately may be about to be opened
 WORD = re.compile(r"\b[A-Za-z]\w*")
-DYNAMIC_SHARED = re.compile(r"extern __shared__ __align__\((\d+)\) unsigned char (\w+)\[\];")
 
 
 @functools.cache
@@ -85,12 +84,12 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-def entry_point(artifact: Artifact, shared: str | None = None) -> str:
+def entry_point(artifact: Artifact) -> str:
     """The C++ function that unpacks arguments of 8 bytes each, tensor maps' addresses last, and runs the grid."""
     arguments = [_unpacked(parameter.element, f"a[{i}]") for i, parameter in enumerate(artifact.launch_parameters)]
     arguments += [f"tilewright::loaded<TensorMap>(a[{len(arguments) + i}])" for i in range(len(artifact.tensor_maps))]
-    memory = f"engine.shared = {shared}, engine.shared_bytes = {artifact.shared_bytes}; " if shared else ""
-    proxies = str(PROXY_READS.search(artifact.source) is not None).lower()
+    memory = f"engine.shared = {SHARED_BYTES}, engine.shared_bytes = {artifact.shared_bytes}; "
+    memory, proxies = memory if artifact.shared_alignment else "", str(artifact.proxy_reads).lower()
     return (
         "\nnamespace tilewright {\n"
         "const char* run_kernel(const Launch& launch, const unsigned long long* arguments)\n{\n"
@@ -118,20 +117,19 @@ def _unpacked(element: DType | PointerType, place: str) -> str:
 
 def host_text(artifact: Artifact) -> str:
     """The generated text as the host compiles it: unchanged, but for shared memory and PTX, and with an entry point."""
-    text = without_ptx(DYNAMIC_SHARED.sub("", artifact.source))
-    before = _without_macros(artifact.source)
-    if (declared := DYNAMIC_SHARED.search(artifact.source)) is None:
-        return f"{before}#line 1\n{text}{entry_point(artifact)}"
-    alignment, name = max(int(declared[1]), 16), declared[2]
-    size = -(-max(artifact.shared_bytes, 1) // alignment) * alignment
-    shared = f"alignas({alignment}) static unsigned char {name}[{size}];\n"
-    return f"{before}{shared}#line 1\n{text}{entry_point(artifact, name)}"
+    before, text = _without_macros(artifact.source), artifact.source
+    if artifact.shared_alignment:
+        declaration, alignment = shared_declaration(artifact.shared_alignment), max(artifact.shared_alignment, 16)
+        text = in_code(text, lambda code: code.replace(declaration, ""))
+        size = -(-max(artifact.shared_bytes, 1) // alignment) * alignment
+        before += f"alignas({alignment}) static unsigned char {SHARED_BYTES}[{size}];\n"
+    return f"{before}#line 1\n{without_ptx(text)}{entry_point(artifact)}"
 
 
 def _without_macros(text: str) -> str:
     """Forgets whatever macros of the system's headers, which the text does not include, are called as words of it."""
     kept = RESERVED | {"assert", "defined"}  # ours, as are those that begin with underscores, and the preprocessor's
-    words = set(WORD.findall(text)) - kept
+    words = set(WORD.findall(code_of(text))) - kept
     return "".join(f"#undef {word}\n" for word in sorted(words))
 
 

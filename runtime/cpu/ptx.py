@@ -13,12 +13,14 @@ from importlib import resources
 from pathlib import Path
 
 from tilewright.diagnostics import ToolchainError
+from tilewright.ir.c_tokens import identifiers
 
 HELPER = re.compile(
     r"^(?P<template>template <[^\n]*>\n)?(?P<head>__device__ [^\n]*?(?P<name>\w+)\([^{}]*)\)\n"
     r"\{\n(?P<body>(?:(?!\}\n).*\n)*?)\}\n",
     re.MULTILINE,
 )
+PTX_WORDS = frozenset(("asm", "shared_address", "__cvta_generic_to_shared"))  # what a helper in PTX has, or calls
 MMA_DOUBLE = re.compile(r"\"mma\.sync\.aligned\.m(8|16)n8k(\d+)\.row\.col\.f64\.f64\.f64\.f64 ")
 MMA = re.compile(r"\"mma\.sync\.aligned\.m16n8k(\d+)\.row\.col\.\w+\.(\w+)\.(\w+)\.\w+ ")
 WGMMA = re.compile(r"\"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)\.\w+\.(\w+)\.(\w+) ")
@@ -45,7 +47,7 @@ def without_ptx(text: str) -> str:
 
 def _replaced(match: re.Match[str]) -> str:
     body = match["body"]
-    if not re.search(r"\basm\b|\bshared_address\(|__cvta_generic_to_shared\(", body):
+    if PTX_WORDS.isdisjoint(identifiers(body)):
         return match[0]
     lines = match[0].count("\n")
     if NO_CHANGE.search(body):

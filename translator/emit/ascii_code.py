@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
+from ..ir.c_tokens import identifiers, renamed
 from ..lower.text.names import ascii_word
-
-TOKENS = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|(?:\w|[^\x00-\x7f])+')
 
 
 def ascii_code(text: str) -> str:
     """The text with every identifier in ASCII, different ones differently."""
     if text.isascii():
         return text
-    words = dict.fromkeys(word for word in TOKENS.findall(text) if word[0] not in '/"')
+    words = dict.fromkeys(identifiers(text))
     taken = {word for word in words if word.isascii()}
     spelled: dict[str, str] = {}
     for word in words:
@@ -23,4 +20,4 @@ def ascii_code(text: str) -> str:
                 found += "_"
             taken.add(found)
             spelled[word] = found
-    return TOKENS.sub(lambda match: spelled.get(match[0], match[0]), text)
+    return renamed(text, lambda word: spelled.get(word, word))

@@ -6,28 +6,26 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..ir.c_tokens import code_of, identifiers
 from ..lower.text.unit import TOPICS, Constant
-from .wrap import commented, wrap_comment
+from .wrap import wrap_code, wrap_comment
 
 COMMENT_COLUMN = 64
-# Not ASCII are constexpr names, until `ascii_code`; of the marks that Python takes in them, \w has none.
-WORD = re.compile(r"(?<![.\w])(?:[A-Za-z_]|[^\x00-\x7f])(?:\w|[^\x00-\x7f])*")
-UNREAD = re.compile(r'"(?:\\.|[^"\\\n])*"|//.*')  # strings, as of PTX, and comments: names in them read nothing
 OF_FUNCTION = re.compile(r"__forceinline__ [\w:<>,* ]+\(([^()]*)\)")
 
 
-def used_constants(constants: tuple[Constant, ...], text: str, helpers: Iterable[str]) -> list[Constant]:
+def used_constants(constants: tuple[Constant, ...], words: set[str], helpers: Iterable[str]) -> list[Constant]:
     """The constants that a text and its helpers need, with those that they are computed from, each once.
 
-    Names of the user mean something in the text alone: `b` in a helper is an operand of its own, and so is `COLS` in a
-    helper with a template parameter of that name.
+    `words` are those of the text, in which alone names of the user mean something: `b` in a helper is an operand of its own, and
+    so is `COLS` in a helper with a template parameter of that name.
     """
     by_name = {constant.name: constant for constant in constants}
-    words, theirs = set(words_of(text)), {word for one in helpers for word in {*words_of(one)} - {*_parameters(one)}}
+    theirs = {word for one in helpers for word in {*identifiers(one)} - {*_parameters(code_of(one))}}
     needed = [name for name, one in by_name.items() if name in words or (one.topic != "user" and name in theirs)]
     pending = list(needed)
     while pending:
-        for word in words_of(by_name[pending.pop()].value):
+        for word in identifiers(by_name[pending.pop()].value):
             if word in by_name and word not in needed:
                 needed.append(word)
                 pending.append(word)
@@ -39,7 +37,7 @@ def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
     """The same constants, each after those that its value mentions."""
     placed: list[Constant] = []
     names = {constant.name for constant in constants}
-    mentioned = {constant.name: names.intersection(words_of(constant.value)) for constant in constants}
+    mentioned = {constant.name: names.intersection(identifiers(constant.value)) for constant in constants}
     while len(placed) < len(constants):
         done = {constant.name for constant in placed}
         for constant in constants:
@@ -52,11 +50,11 @@ def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
 def values_in_code(chosen: list[tuple[str, dict[str, Any]]], helpers: list[str]) -> Iterator[str]:
     """The names in what templates of helpers were given, without comments, a function's own parameters and a template's."""
     for (_, values), helper in zip(chosen, helpers, strict=True):
-        code = UNREAD.sub(" ", helper)
+        code = code_of(helper)
         own = {name for given in OF_FUNCTION.findall(code) for name in re.findall(r"(\w+)(?:,|$)", given)}
         own.update(_parameters(code))
         texts = (text for text in map(str, values.values()) if text in code or text not in helper)
-        yield from (word for text in texts for word in words_of(text) if word not in own)
+        yield from (word for text in texts for word in identifiers(text) if word not in own)
 
 
 def constant_lines(constant: Constant) -> list[str]:
@@ -65,12 +63,7 @@ def constant_lines(constant: Constant) -> list[str]:
     above = [line for comment in constant.above for line in wrap_comment(comment, 0)]
     if not constant.comment:
         return [*above, text]
-    return [*above, *commented(f"{text:<{COMMENT_COLUMN - 3}}", constant.comment, 0)]
-
-
-def words_of(text: str) -> list[str]:
-    """The names in a line of code, without members (`blockIdx.x`) and suffixes of numbers (`1.0f`)."""
-    return WORD.findall(UNREAD.sub(" ", text))
+    return [*above, *wrap_code(f"{text:<{COMMENT_COLUMN - 3}}", 0, constant.comment)]
 
 
 def _parameters(helper: str) -> list[str]:

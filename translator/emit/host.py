@@ -16,16 +16,14 @@ from ..artifact import (
     program_counts,
 )
 from ..ir.c_names import RESERVED, RUNTIME
+from ..ir.c_tokens import IDENTIFIER, identifiers
 from ..language.dtypes import Element, PointerType
 from ..lower.context import memory_ctype
 from ..lower.kernel import TYPE_HEADERS
 from .ascii_code import ascii_code
 from .templates import environment
-from .wrap import wrap_code
+from .wrap import field_lines, wrap_code, wrap_comment
 
-NAME = re.compile(r"[A-Za-z_]\w*")
-FIELD = re.compile(r"//   (\w+)")
-BOUNDS = re.compile(r"__launch_bounds__\(([^,)]+)")  # of threads
 GROWS = re.compile(r"[-+*]")  # what only divides and compares stays within its type
 # What the function itself declares.
 OWN = frozenset(
@@ -51,7 +49,7 @@ def host_header(artifact: Artifact) -> str:
         environment()
         .get_template("host.h.j2")
         .render(
-            comment=_comment(artifact.source),
+            comment="\n".join(_comment(artifact)),
             headers=[*sorted(headers), "cuda_runtime.h"],
             signature="\n".join(wrap_code(_head(artifact), 0)),
         )
@@ -59,25 +57,20 @@ def host_header(artifact: Artifact) -> str:
     )
 
 
-def _comment(source: str) -> str:
-    """What a caller must know of the block at the top of a text: its title, and the fields about arguments and constants."""
-    title, _, fields = source.partition("\n\n")[0].partition("\n//\n")
-    lines, wanted = [*title.splitlines(), "//"], False
-    for line in fields.splitlines():
-        if match := FIELD.match(line):
-            wanted = match[1] in ("target", "arguments", "constexpr", "guards")
-        lines += [line] * wanted
-    return "\n".join(lines)
+def _comment(artifact: Artifact) -> list[str]:
+    """What a caller must know of the block at the top of a text."""
+    fields = [line for word, lines in artifact.about for line in field_lines(word, lines)]
+    return [*wrap_comment(artifact.title, 0), "//", *fields]
 
 
 def host_function(artifact: Artifact) -> str:
     """The text of `launch_<kernel>`, for nvcc; NVRTC and the CPU run pass over it."""
     taken, names = _taken(artifact), _names(artifact)
-    encode_map = _free("encode_map", {*NAME.findall(artifact.source), *names.values()})
+    encode_map = _free("encode_map", {*identifiers(artifact.source), *names.values()})
     counts = [_free(name, {*taken, *names.values()}) for name in program_counts(artifact.program_axes)]
     conditions = launch_conditions(artifact)
     texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)] + [*conditions]
-    computed = dict.fromkeys(name for text in texts if GROWS.search(text) for name in NAME.findall(text))
+    computed = dict.fromkeys(name for text in texts if GROWS.search(text) for name in _names_in(text))
     wide = {name: _free(f"{name}_wide", {*taken, *names.values(), *counts}) for name in computed}
     passed = [*names.values(), *counts, *(one.name for one in artifact.tensor_maps)]
     kinds = zip(ATTRIBUTES, (artifact.cooperative, artifact.dependent), strict=True)
@@ -101,7 +94,7 @@ def host_function(artifact: Artifact) -> str:
             encode_map=encode_map,
             wide_row=WIDE_ROW,
             persistent=[*zip(counts, "xyz", strict=False)],
-            num_threads=bounds[1] if (bounds := BOUNDS.search(artifact.source)) else artifact.num_threads,
+            num_threads=artifact.threads or artifact.num_threads,
             shared_bytes="sizeof(SharedArrays)" if artifact.shared_bytes else 0,
             attributes=attributes,
             needs=artifact.needs,
@@ -155,9 +148,14 @@ def _ctype(element: Element, writes: bool) -> str:
     return element.cuda
 
 
+def _names_in(text: str) -> list[str]:
+    """The names in host arithmetic, in which // divides."""
+    return IDENTIFIER.findall(text)
+
+
 def cpp(text: str, names: dict[str, str]) -> str:
     """Host arithmetic as C++: its names under those of the function, division of what is not negative."""
-    return in_cpp(NAME.sub(lambda match: names[match[0]], text))
+    return in_cpp(IDENTIFIER.sub(lambda match: names[match[0]], text))
 
 
 def _number(parameter: LaunchParameter, names: dict[str, str]) -> str:

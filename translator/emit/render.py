@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from ..ir.c_tokens import code_of, has_comment, identifiers, split_comment
 from ..lower.text.unit import (
     Blank,
     Branch,
     Comment,
     Function,
-    HeaderField,
     Line,
     Loop,
     Node,
@@ -24,16 +23,15 @@ from ..lower.text.unit import (
     Unit,
 )
 from .ascii_code import ascii_code
-from .constants import constant_lines, used_constants, values_in_code, words_of
+from .constants import constant_lines, used_constants, values_in_code
 from .helpers import order_helpers
 from .signature import plain_signature, signature_lines
 from .templates import environment, filled
 from .used import used_helpers
-from .wrap import WIDTH, closed, wrap_code, wrap_comment
+from .wrap import WIDTH, closed, field_lines, wrap_code, wrap_comment
 
 Rendered = tuple[str, PythonLine | None]  # a line of text and what it came from
 INDENT = 4
-FIELD_COLUMN = 11
 
 
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, str, int], ...]]:
@@ -43,20 +41,21 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, str, int], ...]]:
     chosen = [(template, _with_text(values)) for template, values in order_helpers(unit.helpers, unit.packets)]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
     own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.bounds))
+    mentioned = set(identifiers(own))
     rendered = {_render_helper(*one): one for one in chosen}
-    helpers = used_helpers(list(rendered), "\n".join((own, *plain_signature(unit))))
+    helpers = used_helpers(list(rendered), mentioned.union(*map(identifiers, plain_signature(unit))))
     values = values_in_code([rendered[helper] for helper in helpers], helpers)
-    used = used_constants(unit.constants, "\n".join((own, *values)), helpers)
+    used = used_constants(unit.constants, mentioned.union(values), helpers)
     text = (
         environment()
         .get_template("kernel.cu.j2")
         .render(
             unit=unit,
-            prints="printf(" in own,
-            asserts=re.search(r"\bassert\(", own) is not None,
+            prints="printf" in mentioned,
+            asserts="assert" in mentioned,
             title=wrap_comment(unit.title, 0),
             comments=wrap_comment(unit.docstring, 0) if unit.docstring else (),
-            header=list(_header_lines(unit.header)),
+            header=[line for field in unit.header for line in field_lines(field.word, field.lines)],
             constants=[line for constant in used for line in constant_lines(constant)],
             helpers=_under_one_comment(helpers),
             dynamic_shared=_struct_lines(unit.dynamic_shared),
@@ -77,13 +76,15 @@ def _render_body(unit: Unit) -> list[Rendered]:
         source = getattr(node, "source", None) or source
         parts.append((node, _render_nodes((node,), INDENT, source)))
     mentioned = {
-        word for node, lines in parts if not isinstance(node, Place) for text, _ in lines for word in words_of(text)
+        word for node, lines in parts if not isinstance(node, Place) for text, _ in lines for word in identifiers(text)
     }
     kept: list[tuple[Node, list[Rendered]]] = []
     for node, lines in reversed(parts):  # a place is made of those above it
-        if not isinstance(node, Place) or node.name in mentioned:
-            kept.insert(0, (node, lines))
-            mentioned |= {word for text, _ in lines for word in words_of(text)}
+        if isinstance(node, Place):
+            if node.name not in mentioned:
+                continue
+            mentioned.update(identifiers(node.value))
+        kept.insert(0, (node, lines))
     found: list[Rendered] = []
     for subject, group in groupby(kept, key=lambda part: part[0].subject if isinstance(part[0], Place) else id(part)):
         nodes = list(group)
@@ -126,11 +127,10 @@ def _render_node(node: Node, indent: int, source: PythonLine | None) -> list[Ren
                 return [(text, source) for text in _quote(node, indent)]
             return [(text, source) for text in wrap_comment(node.text, indent)]
         case Line():
-            text = f"{node.text}   // {node.comment}" if node.comment else node.text
-            return [(line, source) for line in wrap_code(text, indent)]
+            return [(line, source) for line in wrap_code(node.text, indent, node.comment)]
         case Place():
-            text = f"const int {node.name} = {node.value};" + (f"   // {node.comment}" if node.comment else "")
-            return [(line, source) for line in wrap_code(text, indent)]
+            text = f"const int {node.name} = {node.value};"
+            return [(line, source) for line in wrap_code(text, indent, node.comment)]
         case Spelled():
             rendered = environment().get_template(f"statements/{node.template}.cu.j2").render(**node.values)
             return [(line, source) for part in rendered.splitlines() for line in wrap_code(part, indent)]
@@ -156,7 +156,7 @@ def _render_loop(loop: Loop, indent: int, source: PythonLine | None) -> list[Ren
     pragma += f"   // {loop.why}" if loop.why else ""
     lines = [(pad + pragma, source)] if loop.unroll else []
     inner = _render_nodes(loop.body, indent + INDENT, source)
-    if loop.unroll and len(inner) == 1 and "//" not in inner[0][0]:
+    if loop.unroll and len(inner) == 1 and not has_comment(inner[0][0]):
         one = f"{pad}{loop.header} {inner[0][0].strip()}"
         if len(one) <= WIDTH:
             return [*lines, (one, source)]
@@ -167,12 +167,12 @@ def _render_loop(loop: Loop, indent: int, source: PythonLine | None) -> list[Ren
 def _render_branch(branch: Branch, indent: int, source: PythonLine | None, lead: str = "") -> list[Rendered]:
     pad = " " * indent
     inner = _render_nodes(branch.then, indent + INDENT, source)
-    if not branch.otherwise and len(inner) == 1 and "//" not in inner[0][0]:
+    if not branch.otherwise and len(inner) == 1 and not has_comment(inner[0][0]):
         one = f"{pad}{lead}if ({branch.condition}) {inner[0][0].strip()}{_remark(branch.comment)}"
-        if len(one) <= WIDTH and "if (" not in inner[0][0]:
+        if len(one) <= WIDTH and "if (" not in code_of(inner[0][0]):
             return [(one, source)]
-    lines = [(line, source) for line in wrap_code(f"{lead}if ({branch.condition}) {{{_remark(branch.comment)}", indent)]
-    lines += inner
+    head = wrap_code(f"{lead}if ({branch.condition}) {{", indent, branch.comment)
+    lines = [*((line, source) for line in head), *inner]
     remarks = [node for node in branch.otherwise[:-1] if isinstance(node, Comment)]
     last = branch.otherwise[-1] if len(remarks) + 1 == len(branch.otherwise) and not branch.else_comment else None
     if isinstance(last, Branch):
@@ -209,15 +209,25 @@ def _with_text(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _render_helper(template: str, values: dict[str, Any]) -> str:
-    text = filled(f"helpers/{template}.cu.j2", {"width": WIDTH, **values})
+    text = filled(f"helpers/{template}.cu.j2", {"width": WIDTH, **values}).strip("\n")
+    body = values.get("body", "")
+    before, found, after = text.partition(f"\n{body}\n") if body else (text, "", "")
+    if found:  # its lines are what they are to be: the user's comments in it are no paragraphs of ours
+        return "\n".join((_broken_anew(before), body, _broken_anew(after)))
+    return _broken_anew(text)
+
+
+def _broken_anew(text: str) -> str:
+    """A template's text, whose lines take what room there is."""
     lines: list[str] = []
-    for line in _paragraphs(text.strip("\n").splitlines()):
+    for line in _paragraphs(text.splitlines()):
         stripped = line.lstrip(" ")
         indent = len(line) - len(stripped)
         if stripped.startswith("// "):
             lines += wrap_comment(stripped[3:], indent)
         else:
-            lines += wrap_code(stripped, indent) if stripped else [""]
+            code, comment = split_comment(stripped)
+            lines += wrap_code(code, indent, comment) if code else [stripped]
     return "\n".join(lines)
 
 
@@ -247,15 +257,6 @@ def _paragraphs(lines: Iterable[str]) -> list[str]:
 
 
 # ----------------------------------------------------------------------------------------------------------- header
-
-
-def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
-    for field in fields:
-        word = field.word
-        for line in field.lines:
-            prefix = f"//   {word:<{FIELD_COLUMN}}"
-            yield from wrap_comment(line, 0, prefix, "//   " + " " * FIELD_COLUMN)
-            word = ""
 
 
 def _struct_lines(arrays: tuple[Shared, ...], depth: int = 0, indent: int = INDENT) -> list[str]:
@@ -298,4 +299,4 @@ def _shared_lines(array: Shared, static: bool, indent: int = INDENT) -> list[str
     align = f"alignas({array.alignment}) "
     if static:
         align = f"__shared__ __align__({array.align}) " if array.align else "__shared__ "
-    return wrap_code(f"{align}{array.ctype} {array.name}{array.dimensions};   // {array.comment}", indent)
+    return wrap_code(f"{align}{array.ctype} {array.name}{array.dimensions};", indent, array.comment)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.nodes import NO_COMMENTS, ParameterComments
 from ..lower.text.unit import Unit
-from .wrap import WIDTH, commented, wrap_code, wrap_comment
+from .wrap import WIDTH, wrap_code, wrap_comment
 
 INDENT = 4
 OF_LAUNCH = ParameterComments(("What the launch adds",))  # above the first parameter that is none of the user's
@@ -31,7 +31,7 @@ def signature_lines(unit: Unit) -> list[str]:
         if here.beside:
             *before, own = _filled(together)
             together = []
-            lines += [*before, *commented(own, here.beside, INDENT)]
+            lines += [*before, *wrap_code(own.strip(), INDENT, here.beside)]
     return [*lines, *_filled(together)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .constants import words_of
+from ..ir.c_tokens import identifiers
 
 # The types, functions and variables that a helper defines.
 DEFINED = re.compile(
@@ -13,12 +13,12 @@ DEFINED = re.compile(
 )
 
 
-def used_helpers(helpers: list[str], text: str) -> list[str]:
-    """The helpers that a text, or a helper below them, mentions: a lowering may ask for one and then do without."""
+def used_helpers(helpers: list[str], words: set[str]) -> list[str]:
+    """The helpers among some words, or that a helper below them mentions: a lowering may ask for one and then do without."""
     kept: list[str] = []
-    mentioned = set(words_of(text))
+    mentioned = set(words)
     for helper in reversed(helpers):
         if mentioned & {type_ or function for type_, function in DEFINED.findall(helper)}:
             kept.insert(0, helper)
-            mentioned.update(words_of(helper))
+            mentioned.update(identifiers(helper))
     return kept

@@ -6,10 +6,13 @@ At one depth a comma goes before an operator and a loose operator before a tight
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
+from ..ir.c_tokens import blanked, code_of
 from ..language.printing import encodable
 
 WIDTH = 110
+FIELD_COLUMN = 11
 # Where a line may break, the loosest first; commas end a line, operators begin the next.
 BREAKS = (
     ("; ",), (", ",), (" ? ", " : "), (" || ",), (" && ",), (" | ",), (" ^ ",), (" & ",),
@@ -19,14 +22,17 @@ FIRST = frozenset(mark[0] for marks in BREAKS for mark in marks)
 TEMPLATE = re.compile(r"\w<(?=[\w ,*]+>\()")  # the opening bracket of template arguments of a call
 
 
-def wrap_code(line: str, indent: int) -> list[str]:
-    """The line at its indent (in columns), continued on further lines where it is too long."""
-    text = " " * indent + line
+def wrap_code(code: str, indent: int, comment: str = "") -> list[str]:
+    """A line at its indent (in columns), continued on further lines where it is too long.
+
+    A comment stands behind it, or above it where the line has no room for both.
+    """
+    text = " " * indent + code
+    if comment:
+        line = closed(f"{text}   // {_printable(comment)}")
+        return [line] if len(line) <= WIDTH else [*wrap_comment(comment, indent), *wrap_code(code.rstrip(), indent)]
     if len(text) <= WIDTH:
         return [text]
-    code, separator, comment = line.partition("   // ")
-    if separator:
-        return [*wrap_comment(comment, indent), *wrap_code(code, indent)]
     cut = _best_cut(text, indent)
     if cut is None:
         return [text]
@@ -43,15 +49,16 @@ def wrap_code(line: str, indent: int) -> list[str]:
 
 def _open_brackets(text: str) -> int:
     """How many brackets stay open at the end of a piece of a line."""
-    code = re.sub(r'"[^"]*"', "", text)
+    code = code_of(text)
     return sum(code.count(bracket) for bracket in "([{") - sum(code.count(bracket) for bracket in ")]}")
 
 
-def _best_cut(text: str, indent: int, opened: int = 0) -> tuple[int, int] | None:
+def _best_cut(line: str, indent: int, opened: int = 0) -> tuple[int, int] | None:
     """Where to break, and the next line's indent: the last of the loosest places at the shallowest bracket depth.
 
     `opened` counts the brackets that lines above have left open.
     """
+    text = blanked(line)  # no string has a place to break, or a bracket
     equals, found = text.find(" = "), _loosest(text, indent, opened)
     assigned = 0 < equals < WIDTH - 2 and "(" not in text[:equals]
     below = (equals + 2, indent + 4) if assigned else None  # the value under its name
@@ -89,15 +96,10 @@ def _loosest(text: str, indent: int, opened: int) -> tuple[tuple[int, int, int],
     candidates: list[tuple[tuple[int, int, int], int]] = []
     columns: list[int] = []
     templates = {match.end() - 1 for match in TEMPLATE.finditer(text)}
-    quoted = False
     closing: list[bool] = []  # of the open brackets: whether it is a template's
     for position, character in enumerate(text):
         if position >= WIDTH and candidates:
             break
-        if character == '"' and text[position - 1] != "\\":
-            quoted = not quoted
-        if quoted:
-            continue
         if character in "([{" or position in templates:
             columns.append(position + 1)
             closing.append(position in templates)
@@ -138,10 +140,11 @@ def wrap_comment(text: str, indent: int, prefix: str = "// ", continuation: str 
     return lines
 
 
-def commented(code: str, comment: str, indent: int) -> list[str]:
-    """Code (with its indent) and a comment behind it, or above it where the line has no room."""
-    line = closed(f"{code}   // {_printable(comment)}")
-    return [line] if len(line) <= WIDTH else [*wrap_comment(comment, indent), *wrap_code(code.strip(), indent)]
+def field_lines(word: str, lines: Iterable[str]) -> Iterator[str]:
+    """A field of the block at the top of a file."""
+    for line in lines:
+        yield from wrap_comment(line, 0, f"//   {word:<{FIELD_COLUMN}}", "//   " + " " * FIELD_COLUMN)
+        word = ""
 
 
 def _printable(comment: str) -> str:

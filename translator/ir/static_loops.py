@@ -12,6 +12,7 @@ import re
 from math import gcd
 
 from ..frozen import frozen
+from .c_tokens import code_of
 
 MARK = "λ"  # ends the words: identifiers in the text are ASCII, so that none of the user's is such a word
 TRIP = re.compile(rf"\btrip\d+_of_loop\d+{MARK}")
@@ -109,5 +110,5 @@ def is_of_trip(symbol: str | None) -> bool:
 
 
 def loops_in(text: str) -> set[int]:
-    """The serial numbers of the loops of whose trips a text speaks."""
-    return {int(serial) for serial in re.findall(rf"\btrip\d*_of_loop(\d+){MARK}", text)}
+    """The serial numbers of the loops of whose trips the code of a text speaks."""
+    return {int(serial) for serial in re.findall(rf"\btrip\d*_of_loop(\d+){MARK}", code_of(text))}

@@ -5,10 +5,10 @@ CUDA's own indices are unsigned, and as ints, which Triton's are, they might be 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from ..analysis.masks import compares_with_number, is_number
+from ..ir.c_tokens import identifiers
 from ..ir.nodes import Call, Expr, Use, Variable
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType
@@ -19,7 +19,7 @@ from .text.unit import Line, Place
 def of_thread(context: Context, places: list[Place]) -> tuple[Line, ...]:
     """Between which numbers a thread's own lies, where the places that follow divide it or tests of indices decide by it."""
     tid = context.axis_names.tid
-    divided = any(re.search(rf"\b{tid}\b", place.value) for place in places)
+    divided = any(tid in identifiers(place.value) for place in places)
     tested = any(compares_with_number(part, context.facts) for part in _parts(context))
     # With tensor copies there is little that it would save.
     why = ["lets / and % become shifts"] * divided + ["drops tests that always hold"] * tested

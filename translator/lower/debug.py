@@ -111,5 +111,5 @@ def lower_assert(context: Context, statement: Effect) -> tuple[Node, ...]:
 
 
 def _quoted(text: str) -> str:
-    """A text as it stands in a string of C++, of which no part looks like a trigraph or a comment behind code."""
-    return text.translate(ESCAPES).replace("??", "?\\?").replace(" // ", ' /""/ ')
+    """A text as it stands in a string of C++, of which no part looks like a trigraph."""
+    return text.translate(ESCAPES).replace("??", "?\\?")

@@ -10,6 +10,7 @@ from typing import Any
 from ..analysis.facts import Facts
 from ..analysis.origins import Origins
 from ..analysis.overflow import wrapping_calls
+from ..artifact import shared_declaration
 from ..hardware import REGISTER_FILE, REGISTER_STEP
 from ..ir.c_names import MATH_NAMES, can_be_global
 from ..ir.nodes import NO_COMMENTS, Assign, Call, Expr, For, Kernel, Literal, ParameterComments, Statement, Variable
@@ -35,7 +36,7 @@ from .staging.warp_roles import lower_body
 from .state import MemoryFacts
 from .static_loops import rolled
 from .text.axis_names import UNNAMED_TILE, AxisNames
-from .text.header import declared, header_fields, needed_architecture, title
+from .text.header import declared, header_fields, needed_architecture, reads_through_proxy, title
 from .text.literals import literal_text
 from .text.names import Names, entry_name
 from .text.repeats import with_parts_named
@@ -85,7 +86,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
             context.use_helper(helper)
     static, dynamic, dynamic_bytes = plan_shared(context)
     count_map_slots(context, dynamic_bytes)
-    prologue, bounds = _prologue(context, dynamic, body), _bounds(context)
+    prologue, (bounds, threads) = _prologue(context, dynamic, body), _bounds(context)
     name = entry_name(kernel.name, _constants(kernel))
     unit = Unit(
         title=title(kernel, name),
@@ -107,8 +108,10 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
             *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.encoded),
         ),
         bounds=bounds,
+        threads=threads,
         body=with_parts_named((*prologue, *infinities, Blank(), *body)),
         needs=needed_architecture(context),
+        proxy_reads=reads_through_proxy(context),
         unequal=frozenset(context.needs.unequal | with_loops.unequal),
         parameter_comments=_parameter_comments(kernel),
     )
@@ -144,22 +147,25 @@ def _name_infinities(context: Context, body: tuple[Node, ...]) -> tuple[tuple[No
     return body, tuple(Line(f"const float {name} = {text};") for text, name in names.items())
 
 
-def _bounds(context: Context) -> str:
+def _bounds(context: Context) -> tuple[str, str]:
     """The qualifier that bounds the kernel's registers: as the user says, or by the threads that a multiprocessor holds.
+
+    And the number of threads as it has that; "" where it has none.
 
     CUDA takes one of the two, and the compiler's own flag counts for neither.
     """
     if context.schedule.options.maxnreg is not None:
-        return f"__maxnreg__({context.schedule.options.maxnreg})"
+        return f"__maxnreg__({context.schedule.options.maxnreg})", ""
     threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
     blocks = context.schedule.blocks_per_multiprocessor
     if blocks is None:
-        return f"__launch_bounds__({threads})"
+        return f"__launch_bounds__({threads})", threads
     if blocks > 1:
         most = REGISTER_FILE // (blocks * context.schedule.launch_threads) // REGISTER_STEP * REGISTER_STEP
         comment = f"per multiprocessor: {most} registers a thread"
-        return f"__launch_bounds__({threads}, {context.constant('MIN_BLOCKS', blocks, comment, topic='threads')})"
-    return f"__launch_bounds__({threads}, {blocks})"
+        blocks_word = context.constant("MIN_BLOCKS", blocks, comment, topic="threads")
+        return f"__launch_bounds__({threads}, {blocks_word})", threads
+    return f"__launch_bounds__({threads}, {blocks})", threads
 
 
 def _context(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing) -> Context:
@@ -400,7 +406,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
     nodes: list[Node] = []
     if dynamic:
         nodes += [
-            Line(f"extern __shared__ __align__({shared_alignment(dynamic)}) unsigned char shared_bytes[];"),
+            Line(shared_declaration(shared_alignment(dynamic))),
             *names_of_arrays(context, dynamic),
         ]
     nodes += _twins(context)

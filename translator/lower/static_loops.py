@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 
 from ..frozen import frozen
+from ..ir.c_tokens import identifiers, pieces
 from ..ir.static_loops import StaticLoop, Trip
 from .text.names import Names
 from .text.unit import (
@@ -48,8 +49,6 @@ DECLARATION = re.compile(
 MOST_LOADS = 128  # of a thread that the compiler may start ahead of their uses
 NO_TYPE = frozenset({"auto", "return"})
 FURTHER = re.compile(r", \w+ = ")  # declares another variable in the same line
-IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")  # no member, as x in threadIdx.x
-PIECE = re.compile(r"\d[\w.]*|\.[A-Za-z_]\w*|[A-Za-z_]\w*|[^\w.]+|\.")
 
 
 @frozen
@@ -197,11 +196,11 @@ class _Block:
 
     def _names_for(self, first: tuple[Node, ...], other: tuple[Node, ...]) -> dict[str, str] | None:
         """What another trip, of the same text but for own names, calls what the first one has; None for another text."""
-        pieces, others = list(_pieces(first)), list(_pieces(other))
-        if len(pieces) != len(others):
+        own, others = list(_pieces(first)), list(_pieces(other))
+        if len(own) != len(others):
             return None
         called: dict[str, str] = {}
-        for piece, found in zip(pieces, others, strict=True):
+        for piece, found in zip(own, others, strict=True):
             if piece in self.own:
                 if called.setdefault(piece, found) != found or not self._has_type_of(piece, found):
                     return None
@@ -287,10 +286,10 @@ def _ends(node: Node, loop: StaticLoop) -> bool:
 
 
 def _pieces(value: object) -> Iterator[str]:
-    """The words of some lines of code and what stands between them."""
+    """The words of some lines of code and what stands between them; strings are the same or they are not."""
     match value:
         case str():
-            yield from PIECE.findall(value)
+            yield from pieces(value)
         case Comment():
             yield repr(value)
         case Spelled(template="assign", values={"target": target, "value": assigned}):
@@ -311,7 +310,7 @@ def _pieces(value: object) -> Iterator[str]:
 
 
 def _words(nodes: Iterable[Node]) -> set[str]:
-    """The identifiers in some lines of code, comments left out."""
+    """The identifiers in some lines of code, comments and strings left out."""
     return set(_mentions(nodes))
 
 
@@ -319,7 +318,7 @@ def _mentions(nodes: Iterable[Node]) -> Iterator[str]:
     """The same, each as often as it is there, in index tiles too."""
     for node in every(nodes):
         for text in texts_of(node):
-            yield from IDENTIFIER.findall(text)
+            yield from identifiers(text)
         for way in (node.whole, node.first, node.starts, node.nothing) if isinstance(node, IndexTile) else ():
             yield from _mentions(way)
 
@@ -328,6 +327,6 @@ def _is_assigned_once(nodes: tuple[Node, ...], name: str) -> bool:
     """Whether nothing but one line changes a variable, as far as the text tells."""
     changes = re.compile(rf"\b{name}(?:\[[^\]]*\])* (?:[-+*/%&|^]|<<|>>)?= |&{name}\b|(?:\+\+|--){name}\b")
     targets = (str(node.values.get("target")) for node in every(nodes) if isinstance(node, Spelled))
-    spelled = any(name in IDENTIFIER.findall(target) for target in targets)
+    spelled = any(name in identifiers(target) for target in targets)
     found = [text for node in every(nodes) for text in texts_of(node) for _ in changes.findall(text)]
     return len(found) == 1 and not spelled

@@ -13,13 +13,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from ...ir.c_tokens import NAME, identifiers
 from ...ir.nodes import Expr, Variable
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..text.point import Index, point_of
 from ..text.unit import IndexTile, Line, Loop, Node, every, texts_of, with_blocks, with_text
 
-USE = re.compile(r"(&?)\b([A-Za-z_]\w*)\b(?:\[([^\[\]]*)\])?")
+USE = re.compile(rf"(&?)({NAME})(?:\[([^\[\]]*)\])?")
 OTHER = ""  # a use of another kind than one element's index
 
 
@@ -115,7 +116,7 @@ def _count(uses: dict[str, Counter[str]], nodes: Iterable[Node], sign: int) -> N
         for address, name, index in USE.findall(text):
             if name in uses:
                 uses[name][OTHER if address else index] += sign
-            for inner in re.findall(r"[A-Za-z_]\w*", index):  # such as the index of this thread's only element
+            for inner in identifiers(index):  # such as the index of this thread's only element
                 if inner in uses:
                     uses[inner][OTHER] += sign
 

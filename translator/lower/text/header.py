@@ -27,7 +27,11 @@ from ..staging.row_copies import rows_note
 from .unit import HeaderField
 
 HOPPER_ONLY = (("wgmma", "wgmma"), ("setmaxnreg", "warpgroup_shrink"))  # (instruction, the helper that has it)
+PROXY_READERS = frozenset(
+    ("wgmma", "tma_store")
+)  # helpers whose instructions read shared memory, not as a thread's loads do
 FROM_HOPPER = frozenset(("grid_wait", "grid_release_dependents", "atomic_add_vec"))
+FOR_CALLERS = frozenset(("target", "arguments", "constexpr", "guards"))  # fields that a header for callers has, too
 ROOM = 94  # columns of a header line beside the name of its field
 
 
@@ -66,6 +70,11 @@ def needed_architecture(context: Context) -> str:
         return "sm_90a"
     since = max((plan.instruction.since for plan in context.schedule.dots.values()), default=80)
     return f"sm_{max(since, HOPPER) if templates & FROM_HOPPER else since}"
+
+
+def reads_through_proxy(context: Context) -> bool:
+    """Whether instructions read shared memory through the asynchronous proxy."""
+    return not _templates(context).isdisjoint(PROXY_READERS)
 
 
 def _templates(context: Context) -> frozenset[str]:

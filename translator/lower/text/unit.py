@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
 from ...frozen import frozen
+from ...ir.c_tokens import code_of, identifiers, in_code
 from ...ir.nodes import Origin, ParameterComments
 from ...ir.static_loops import StaticLoop, Trip
 
@@ -143,24 +143,23 @@ def every(nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def texts_of(node: Node) -> Iterator[str]:
-    """The pieces of code in a node itself, comments left out."""
+    """The pieces of code in a node itself, comments and strings left out."""
     match node:
         case Line(text=text):
-            yield text
+            yield code_of(text)
         case Place(name=name, value=value):
             yield from (name, value)
         case Loop(header=header):
-            yield header
+            yield code_of(header)
         case Branch(condition=condition):
-            yield condition
+            yield code_of(condition)
         case Spelled(values=values):
-            yield from map(str, values.values())
+            yield from (code_of(str(value)) for value in values.values())
 
 
 def words(nodes: Iterable[Node]) -> frozenset[str]:
-    """The identifiers in some lines of code, comments left out."""
-    texts = (text for node in every(nodes) for text in texts_of(node))
-    return frozenset(word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text))
+    """The identifiers in some lines of code, comments and strings left out."""
+    return frozenset(word for node in every(nodes) for text in texts_of(node) for word in identifiers(text))
 
 
 def with_blocks(node: Node, change: Callable[[tuple[Node, ...]], tuple[Node, ...]]) -> Node:
@@ -174,22 +173,22 @@ def with_blocks(node: Node, change: Callable[[tuple[Node, ...]], tuple[Node, ...
 
 
 def with_text(node: Node, text: Callable[[str], str]) -> Node:
-    """The node with every piece of code in itself changed."""
+    """The node with every piece of code in itself changed, comments and strings left as they are."""
     match node:
         case Line():
-            return replace(node, text=text(node.text))
+            return replace(node, text=in_code(node.text, text))
         case Loop():
-            return replace(node, header=text(node.header))
+            return replace(node, header=in_code(node.header, text))
         case Branch():
-            return replace(node, condition=text(node.condition))
+            return replace(node, condition=in_code(node.condition, text))
         case Spelled():
-            values = {key: text(value) if isinstance(value, str) else value for key, value in node.values.items()}
+            values = {k: in_code(one, text) if isinstance(one, str) else one for k, one in node.values.items()}
             return replace(node, values=values)
     return node
 
 
 def rewritten(nodes: Iterable[Node], text: Callable[[str], str]) -> tuple[Node, ...]:
-    """The same lines of code with every piece of text changed, comments left as they are."""
+    """The same lines of code with every piece of text changed, comments and strings left as they are."""
     return tuple(with_blocks(with_text(node, text), lambda block: rewritten(block, text)) for node in nodes)
 
 
@@ -278,9 +277,11 @@ class Unit:
       static_shared: arrays declared `__shared__` in the kernel.
       packets: sizes of vector accesses, in bytes.
       name, parameters, bounds: of the kernel; the last is the qualifier that bounds its threads or their registers.
+      threads: the number of threads that the qualifier has, "" where it has none.
       parameter_comments: the user's, of the first of the parameters; launching adds others behind them.
       body: its statements.
       needs: the first architecture that has its instructions; of "sm_90a" it is the only one.
+      proxy_reads: whether it has shared memory read through the asynchronous proxy.
       unequal: static loops that could not be written as loops, since their trips differ.
     """
 
@@ -299,8 +300,10 @@ class Unit:
     name: str
     parameters: tuple[str, ...]
     bounds: str
+    threads: str
     body: tuple[Node, ...]
     needs: str = "sm_80"
+    proxy_reads: bool = False
     unequal: frozenset[StaticLoop] = frozenset()
     parameter_comments: tuple[ParameterComments, ...] = ()
 
