@@ -290,7 +290,8 @@ class Builder:
         name = f"{what}_of_{whole}" if whole and name in self.source.names - {self.assigned_to} else name
         taken = name in self.piece_names
         self.piece_names = self.piece_names | {name}
-        return f"{self.assigned_to}_{name}" if taken and self.assigned_to not in ("", name) else name
+        own = self.assigned_to in ("", name) or name.startswith(f"{self.assigned_to}_")
+        return name if own or not taken else f"{self.assigned_to}_{name}"
 
     def effect(self, op: str, args: tuple[Expr, ...], span: Span, **attributes: Any) -> None:
         """A structured operation without a result."""

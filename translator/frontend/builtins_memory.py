@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
-from ..ir.nodes import Call, CallFunction, Expr, Use
+from ..ir.nodes import LOADED, Call, CallFunction, Expr, Use
 from ..ir.types import ValueType
 from ..language.dtypes import DType, PointerType
 from ..language.hints import no_mask, shown
@@ -76,11 +76,14 @@ def _load(builder: Builder, a: Arguments, span: Span) -> Value:
         if other.type.is_tile and common_shape([other.type.shape, shape], span) != shape:
             raise ShapeError(f"`other` of type {other.type} does not fit the loaded shape", span, "", builder.calls)
         args.append(broadcast_to(other, shape, span))
+    name = base_name(
+        pointer, "loaded"
+    )  # where the user has a variable of that name, it is what is made of the elements
     return builder.structured(
         "load",
         ValueType(element.element_ty, shape),
         tuple(args),
-        base_name(pointer, "loaded"),
+        f"{name}{LOADED}" if name in builder.source.names else name,
         span,
         cache_modifier=_option(builder, a["cache_modifier"], "cache_modifier", LOAD_MODIFIERS, span),
         eviction_policy=_option(builder, a["eviction_policy"], "eviction_policy", EVICTION_POLICIES, span),

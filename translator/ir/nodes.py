@@ -62,6 +62,9 @@ class Origin:
         return replace(self, note=f"{self.note}, {remark}" if self.note else remark)
 
 
+LOADED = "_loaded"  # behind the user's name for what is made of them: the name of the elements as they were loaded
+
+
 @frozen(eq=False)
 class Variable:
     """A name of the kernel with one type. Compared by identity; `key` orders variables deterministically.
@@ -75,6 +78,11 @@ class Variable:
     name: str
     type: ValueType
     key: int
+
+    @property
+    def stem(self) -> str:
+        """What belongs to the variable is called after: the user's name, also of elements as they were loaded."""
+        return self.name.removesuffix(LOADED)
 
     def __repr__(self) -> str:
         return f"%{self.name}"

@@ -13,7 +13,18 @@ from ..analysis.overflow import wrapping_calls
 from ..artifact import shared_declaration
 from ..hardware import REGISTER_FILE, REGISTER_STEP
 from ..ir.c_names import MATH_NAMES, can_be_global
-from ..ir.nodes import NO_COMMENTS, Assign, Call, Expr, For, Kernel, Literal, ParameterComments, Statement, Variable
+from ..ir.nodes import (
+    NO_COMMENTS,
+    Assign,
+    Call,
+    Expr,
+    For,
+    Kernel,
+    Literal,
+    ParameterComments,
+    Statement,
+    Variable,
+)
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32, float64, int32
@@ -265,16 +276,23 @@ def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int
             for layout in schedule.index_layouts.get(target, ()):
                 found.append((layout, target.type.shape, target.name))
             if target in schedule.layouts:
-                found.append((schedule.layouts[target], target.type.shape, target.name))
+                layout = schedule.layouts[target]
+                found.append((layout, target.type.shape, _user_name(target, layout, schedule)))
             copy = schedule.warp_copies.get(target) or schedule.block_copies.get(target)
             if copy is not None:
-                found.append((copy.layout, target.type.shape, f"{target.name}_ahead"))
+                found.append((copy.layout, target.type.shape, f"{target.stem}_ahead"))
         own = schedule.statement_layouts.get(id(statement))
         if own is not None:
             found.append((own, _tile_shape(statement), UNNAMED_TILE))
         for conversion in schedule.conversions.get(id(statement), ()):
             found.append((conversion.layout, conversion.variable.type.shape, conversion.variable.name))
     return found
+
+
+def _user_name(tile: Variable, layout: Layout, schedule: Schedule) -> str:
+    """What a layout is called after: of a tile as it was loaded, the user's name, if the user's tile has the same layout."""
+    same = {schedule.layouts[other] for other in schedule.layouts if other.name == tile.stem}
+    return tile.stem if same == {layout} else tile.name
 
 
 def _tile_shape(statement: Statement) -> tuple[int, ...]:
@@ -356,8 +374,8 @@ def _sides(context: Context, symbol: str, mentioned: frozenset[str]) -> str:
             if getattr(side, "symbol", None) == symbol:
                 noun = ("elements",) if len(shape) == 1 else ("planes", "rows", "columns")[3 - len(shape) :]
                 names = found.setdefault(noun[axis] if axis < len(noun) else "elements", [])
-                if variable.name not in names and variable.name in mentioned:
-                    names.append(variable.name)
+                if variable.stem not in names and variable.name in mentioned:
+                    names.append(variable.stem)
     parts = [f"{noun} of {names[0]}" for noun, names in found.items() if names]
     return ", ".join(parts) if len(", ".join(parts)) <= COMMENT_ROOM else "".join(parts[:1])
 

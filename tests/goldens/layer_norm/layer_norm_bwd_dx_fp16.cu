@@ -6,13 +6,13 @@
 //              multiple of 16
 //   constexpr  N = 8192, BLOCK_SIZE = 8192
 //   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 73856 bytes
-//   tiles      w, w_float, dw, db, x, x_float, dy, dy_float, xhat, wdy, dx [8192]: 2 x 512 threads x 8
+//   tiles      w_loaded, w, dw, db, x_loaded, x, dy_loaded, dy, xhat, wdy, dx [8192]: 2 x 512 threads x 8
 //              consecutive elements
 //   numerics   /: div.full, 2 ulp, over the full range
 
 #include <cuda_fp16.h>
 
-constexpr int BLOCK_SIZE = 8192;                                // elements of w
+constexpr int BLOCK_SIZE = 8192;                                // elements of w_loaded
 constexpr int N = 8192;
 constexpr int NUM_WARPS = 16;
 constexpr int WARP_SIZE = 32;
@@ -147,8 +147,10 @@ __device__ __forceinline__ void cp_async_wait()
 }
 
 struct alignas(16) SharedArrays {
-    alignas(16) half x_ahead[NUM_STAGES][ELEMS * NUM_THREADS];   // x on its way, each thread's own
-    alignas(16) half dy_ahead[NUM_STAGES][ELEMS * NUM_THREADS];   // dy on its way, each thread's own
+    // x_loaded on its way, each thread's own
+    alignas(16) half x_loaded_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
+    // dy_loaded on its way, each thread's own
+    alignas(16) half dy_loaded_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
     alignas(16) float mean_ahead[NUM_STAGES][NUM_THREADS];   // mean on its way, each thread's own
     alignas(16) float rstd_ahead[NUM_STAGES][NUM_THREADS];   // rstd on its way, each thread's own
     alignas(16) Sums sums_partial[NUM_WARPS];   // partial results by warp
@@ -161,8 +163,8 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
 {
     extern __shared__ __align__(16) unsigned char shared_bytes[];
     SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
-    auto& x_ahead = shared.x_ahead;
-    auto& dy_ahead = shared.dy_ahead;
+    auto& x_loaded_ahead = shared.x_loaded_ahead;
+    auto& dy_loaded_ahead = shared.dy_loaded_ahead;
     auto& mean_ahead = shared.mean_ahead;
     auto& rstd_ahead = shared.rstd_ahead;
     auto& sums_partial = shared.sums_partial;
@@ -177,12 +179,12 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     for (int e = 0; e < ELEMS; ++e) cols[e] = (e / VEC * NUM_THREADS + tid) * VEC + e % VEC;
     // L47: mask = cols < N    (always true)
     // L48: w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
-    half w[ELEMS];
+    half w_loaded[ELEMS];
     #pragma unroll
-    for (int v = 0; v < VECS; ++v) load_vec<VEC>(&w[v * VEC], w_ptr + cols[v * VEC]);
-    float w_float[ELEMS];
+    for (int v = 0; v < VECS; ++v) load_vec<VEC>(&w_loaded[v * VEC], w_ptr + cols[v * VEC]);
+    float w[ELEMS];
     #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) w_float[e] = __half2float(w[e]);
+    for (int e = 0; e < ELEMS; ++e) w[e] = __half2float(w_loaded[e]);
     // L49: dw = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
     float dw[ELEMS] = {};
     // L50: db = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
@@ -194,14 +196,14 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         //         (its copies, made ahead)
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            cp_async_16(&x_ahead[stage][(v * NUM_THREADS + tid) * VEC],
+            cp_async_16(&x_loaded_ahead[stage][(v * NUM_THREADS + tid) * VEC],
                         x_ptr + static_cast<long long>(row) * N + cols[v * VEC], 16);
         }
         // L54: dy = tl.load(dy_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         //         (its copies, made ahead)
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            cp_async_16(&dy_ahead[stage][(v * NUM_THREADS + tid) * VEC],
+            cp_async_16(&dy_loaded_ahead[stage][(v * NUM_THREADS + tid) * VEC],
                         dy_ptr + static_cast<long long>(row) * N + cols[v * VEC], 16);
         }
         // L55: mean = tl.load(mean_ptr + row)    (its copies, made ahead)
@@ -223,24 +225,24 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         const int stage = used % NUM_STAGES;
         // L53: x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         //         (from where it was copied)
-        half x[ELEMS];
+        half x_loaded[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec<VEC>(&x[v * VEC], &x_ahead[stage][(v * NUM_THREADS + tid) * VEC]);
+            load_vec<VEC>(&x_loaded[v * VEC], &x_loaded_ahead[stage][(v * NUM_THREADS + tid) * VEC]);
         }
-        float x_float[ELEMS];
+        float x[ELEMS];
         #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) x_float[e] = __half2float(x[e]);
+        for (int e = 0; e < ELEMS; ++e) x[e] = __half2float(x_loaded[e]);
         // L54: dy = tl.load(dy_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         //         (from where it was copied)
-        half dy[ELEMS];
+        half dy_loaded[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec<VEC>(&dy[v * VEC], &dy_ahead[stage][(v * NUM_THREADS + tid) * VEC]);
+            load_vec<VEC>(&dy_loaded[v * VEC], &dy_loaded_ahead[stage][(v * NUM_THREADS + tid) * VEC]);
         }
-        float dy_float[ELEMS];
+        float dy[ELEMS];
         #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) dy_float[e] = __half2float(dy[e]);
+        for (int e = 0; e < ELEMS; ++e) dy[e] = __half2float(dy_loaded[e]);
         // L55: mean = tl.load(mean_ptr + row)    (from where it was copied)
         const float mean = mean_ahead[stage][tid];
         // L56: rstd = tl.load(rstd_ptr + row)    (from where it was copied)
@@ -251,11 +253,11 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         // L57: xhat = tl.where(mask, (x - mean) * rstd, 0.0)
         float xhat[ELEMS];
         #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) xhat[e] = (x_float[e] - mean) * rstd;
+        for (int e = 0; e < ELEMS; ++e) xhat[e] = (x[e] - mean) * rstd;
         // L58: wdy = w * dy
         float wdy[ELEMS];
         #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) wdy[e] = w_float[e] * dy_float[e];
+        for (int e = 0; e < ELEMS; ++e) wdy[e] = w[e] * dy[e];
         // L59: c1 = tl.sum(xhat * wdy, axis=0) / N
         Sums sums = {xhat[0] * wdy[0], wdy[0]};
         #pragma unroll
@@ -280,10 +282,10 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         }
         // L63: dw += dy * xhat
         #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) dw[e] += dy_float[e] * xhat[e];
+        for (int e = 0; e < ELEMS; ++e) dw[e] += dy[e] * xhat[e];
         // L64: db += dy
         #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) db[e] += dy_float[e];
+        for (int e = 0; e < ELEMS; ++e) db[e] += dy[e];
         ++used;
     }
     // L65: tl.store(dw_ptr + group * N + cols, dw, mask=mask)

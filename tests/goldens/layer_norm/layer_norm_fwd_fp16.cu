@@ -5,15 +5,15 @@
 //              rstd_ptr: float*, 16-byte aligned; M: int, a multiple of 16; eps: float
 //   constexpr  N = 16384, ROWS = 1, BLOCK_SIZE = 16384
 //   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 0 bytes
-//   tiles      x, x_float, centred [1, 16384]: columns: 4 x 512 threads x 8 consecutive
+//   tiles      x_loaded, x, centred [1, 16384]: columns: 4 x 512 threads x 8 consecutive
 //              x_sum, mean, sum, var, rstd [1]: the same in every thread
-//              w, w_float, b, b_float [16384]: 4 x 512 threads x 8 consecutive elements
+//              w_loaded, w, b_loaded, b [16384]: 4 x 512 threads x 8 consecutive elements
 //   numerics   /: div.full, 2 ulp, over the full range
 //              sqrt: 1 ulp
 
 #include <cuda_fp16.h>
 
-constexpr int BLOCK_SIZE = 16384;                               // columns of x, elements of w
+constexpr int BLOCK_SIZE = 16384;                               // columns of x_loaded, elements of w
 constexpr int N = 16384;
 constexpr int NUM_WARPS = 16;
 constexpr int WARP_SIZE = 32;
@@ -146,23 +146,23 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     #pragma unroll
     for (int v = 0; v < VECS; ++v) offsets[v] = rows * N + cols[v];
     // L28: x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
-    half x[COLS];
+    half x_loaded[COLS];
     #pragma unroll
     for (int v = 0; v < VECS; ++v) {
-        load_vec_if<VEC>(&x[v * VEC], x_ptr + offsets[v], rows < M, __float2half(0.0f));
+        load_vec_if<VEC>(&x_loaded[v * VEC], x_ptr + offsets[v], rows < M, __float2half(0.0f));
     }
-    const auto x_float = [&](int c) { return __half2float(x[c]); };
+    const auto x = [&](int c) { return __half2float(x_loaded[c]); };
     // L29: mean = tl.sum(x, axis=1) / N
-    float x_sum = x_float(0);
+    float x_sum = x(0);
     #pragma unroll
-    for (int c = 1; c < COLS; ++c) x_sum += x_float(c);
+    for (int c = 1; c < COLS; ++c) x_sum += x(c);
     x_sum = block_reduce<Sum>(x_sum, x_sum_partial);   // a barrier inside
     const float mean = divide(x_sum, static_cast<float>(N));
     // Columns past the end must not count in the variance.
     // L31: centred = tl.where(inside[None, :], x - mean[:, None], 0.0)
-    const auto centred = [&](int c) { return x_float(c) - mean; };
+    const auto centred = [&](int c) { return x(c) - mean; };
     // L32: var = tl.sum(centred * centred, axis=1) / N
-    forget(x);
+    forget(x_loaded);
     float sum = centred(0) * centred(0);
     #pragma unroll
     for (int c = 1; c < COLS; ++c) sum += centred(c) * centred(c);
@@ -175,19 +175,19 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     // L35: tl.store(rstd_ptr + rows, rstd, mask=rows < M)
     if (tid == 0 && rows < M) rstd_ptr[rows] = rstd;
     // L36: w = tl.load(w_ptr + cols, mask=inside).to(tl.float32)
-    half w[COLS];
+    half w_loaded[COLS];
     #pragma unroll
-    for (int v = 0; v < VECS; ++v) load_vec<VEC>(&w[v * VEC], w_ptr + cols[v]);
-    const auto w_float = [&](int c) { return __half2float(w[c]); };
+    for (int v = 0; v < VECS; ++v) load_vec<VEC>(&w_loaded[v * VEC], w_ptr + cols[v]);
+    const auto w = [&](int c) { return __half2float(w_loaded[c]); };
     // L37: b = tl.load(b_ptr + cols, mask=inside).to(tl.float32)
-    half b[COLS];
+    half b_loaded[COLS];
     #pragma unroll
-    for (int v = 0; v < VECS; ++v) load_vec<VEC>(&b[v * VEC], b_ptr + cols[v]);
-    const auto b_float = [&](int c) { return __half2float(b[c]); };
+    for (int v = 0; v < VECS; ++v) load_vec<VEC>(&b_loaded[v * VEC], b_ptr + cols[v]);
+    const auto b = [&](int c) { return __half2float(b_loaded[c]); };
     // L38: tl.store(y_ptr + offsets, centred * rstd[:, None] * w[None, :] + b[None, :], mask=mask)
-    forget(x);
+    forget(x_loaded);
     half stored[COLS];
-    round_pairs(stored, [&](int c) { return centred(c) * rstd * w_float(c) + b_float(c); });
+    round_pairs(stored, [&](int c) { return centred(c) * rstd * w(c) + b(c); });
     #pragma unroll
     for (int v = 0; v < VECS; ++v) if (rows < M) store_vec<VEC>(y_ptr + offsets[v], &stored[v * VEC]);
 }

@@ -5,13 +5,13 @@
 //              eps: float
 //   constexpr  BLOCK_SIZE = 1024
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      x, x_float, w, w_float [1024]: 4 x 128 threads x 2 consecutive elements
+//   tiles      x_loaded, x, w_loaded, w [1024]: 4 x 128 threads x 2 consecutive elements
 //   numerics   rsqrt: 2 ulp
 //              /: div.full, 2 ulp, over the full range
 
 #include <cuda_fp16.h>
 
-constexpr int BLOCK_SIZE = 1024;                                // elements of x
+constexpr int BLOCK_SIZE = 1024;                                // elements of x_loaded
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
@@ -99,33 +99,35 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
     for (int e = 0; e < ELEMS; ++e) cols[e] = (e / VEC * NUM_THREADS + tid) * VEC + e % VEC;
     // L13: mask = cols < N    (tested where it is used)
     // L14: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
-    half x[ELEMS];
+    half x_loaded[ELEMS];
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) {
-        x[e] = cols[e] < N ? x_ptr[static_cast<long long>(row) * stride + cols[e]] : __float2half(0.0f);
+        x_loaded[e] = cols[e] < N ? x_ptr[static_cast<long long>(row) * stride + cols[e]]
+            : __float2half(0.0f);
     }
-    float x_float[ELEMS];
+    float x[ELEMS];
     #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) x_float[e] = __half2float(x[e]);
+    for (int e = 0; e < ELEMS; ++e) x[e] = __half2float(x_loaded[e]);
     // Zeros past the end add nothing to the mean of squares.
     // L16: rstd = tl.rsqrt(tl.sum(x * x, axis=0) / N + eps)
-    float sum = x_float[0] * x_float[0];
+    float sum = x[0] * x[0];
     #pragma unroll
-    for (int e = 1; e < ELEMS; ++e) sum += x_float[e] * x_float[e];
+    for (int e = 1; e < ELEMS; ++e) sum += x[e] * x[e];
     sum = block_reduce<Sum>(sum, sum_partial);   // a barrier inside
     const float rstd = rsqrtf(divide(sum, static_cast<float>(N)) + eps);
     // L17: w = tl.load(w_ptr + cols, mask=mask).to(tl.float32)
-    half w[ELEMS];
+    half w_loaded[ELEMS];
     #pragma unroll
     for (int v = 0; v < VECS; ++v) {
-        load_vec_bounded<VEC>(&w[v * VEC], w_ptr + cols[v * VEC], N - cols[v * VEC], __float2half(0.0f));
+        load_vec_bounded<VEC>(&w_loaded[v * VEC], w_ptr + cols[v * VEC], N - cols[v * VEC],
+                              __float2half(0.0f));
     }
-    float w_float[ELEMS];
+    float w[ELEMS];
     #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) w_float[e] = __half2float(w[e]);
+    for (int e = 0; e < ELEMS; ++e) w[e] = __half2float(w_loaded[e]);
     // L18: tl.store(y_ptr + row * stride + cols, x * rstd * w, mask=mask)
     half stored[ELEMS];
-    round_pairs(stored, [&](int e) { return x_float[e] * rstd * w_float[e]; });
+    round_pairs(stored, [&](int e) { return x[e] * rstd * w[e]; });
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) {
         if (cols[e] < N) y_ptr[static_cast<long long>(row) * stride + cols[e]] = stored[e];

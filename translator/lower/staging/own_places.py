@@ -22,7 +22,7 @@ def place_in_tile(context: Context, target: Variable, point: Point, width: int) 
     """Where `width` elements lie in a tile that all threads copy for one another: (the line that names it, its text)."""
     tile = context.schedule.block_copies[target].tile
     several = point.layout.num_registers > width
-    naming, place = place_line(context, element_place(context, tile, target, point), f"{target.name}_ahead", several)
+    naming, place = place_line(context, element_place(context, tile, target, point), f"{target.stem}_ahead", several)
     return naming, f"{context.stages.own[target]}[{place}]"
 
 
@@ -66,7 +66,7 @@ def _slot_read(context: Context, target: Variable) -> str:
     if copy is None:
         return context.axis_names.tid
     comment = f"where this lane's part of {target.name} is copied to"
-    return context.thread_place(f"{target.name}_slot", _swizzled(context, copy.copiers, copy), comment)
+    return context.thread_place(f"{target.stem}_slot", _swizzled(context, copy.copiers, copy), comment)
 
 
 def slot_filled(context: Context, target: Variable) -> str:
@@ -79,7 +79,7 @@ def slot_filled(context: Context, target: Variable) -> str:
     if text == _swizzled(context, copy.copiers, copy):
         return _slot_read(context, target)  # a lane that copies does so to the place that it reads
     order = ", so that reads meet different banks" if copy.swizzle.pairs else "; a lane copies for several"
-    return context.thread_place(f"{target.name}_filled", text, f"where this lane's copies go{order}")
+    return context.thread_place(f"{target.stem}_filled", text, f"where this lane's copies go{order}")
 
 
 def places_of_all(context: Context, target: Variable) -> str:

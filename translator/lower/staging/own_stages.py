@@ -73,18 +73,18 @@ def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:
 def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> str:
     """Asks for the places of a load's elements, and has the load read them there: the name of the array."""
     target = load.target
-    name = context.shared.of_tile(context.names.once(f"{target.name}_ahead", ("ahead", target)), target)
+    name = context.shared.of_tile(context.names.once(f"{target.stem}_ahead", ("ahead", target)), target)
     context.stages.own[target] = f"{name}[{stage_word(context, ring)}]" if ring.stages > 1 else name
     if target in context.schedule.block_copies:
         tile = context.schedule.block_copies[target].tile
-        shared_array(context, target.key, "own", name, target, tile, f"{target.name} on its way, {tile_comment(tile)}")
+        shared_array(context, target.key, "own", name, target, tile, f"{target.stem} on its way, {tile_comment(tile)}")
         return name
     counts, elements = _counts(context, load) if target.type.is_tile else ((), 1)
     copy = context.schedule.warp_copies.get(target)
     threads = context.schedule.num_threads >> (LANE_BITS - copy.lane_bits if copy else 0)
     sides = " * ".join([*counts, places_of_all(context, target)])
     size = elements * threads * target.type.dtype.itemsize * ring.stages
-    comment = f"{target.name} on its way, each {'warp' if copy else 'thread'}'s own"
+    comment = f"{target.stem} on its way, each {'warp' if copy else 'thread'}'s own"
     outer = f"[{stages}]" if ring.stages > 1 else ""
     align = CHUNK_BYTES if target.type.is_tile else None
     array = Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment, align)

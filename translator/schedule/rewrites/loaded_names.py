@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...ir.nodes import Assign, Call, For, Kernel, Statement, Use, Variable, While
+from ...ir.nodes import LOADED, Assign, Call, For, Kernel, Statement, Use, Variable, While
 from ...ir.rewrite import substituted_in, with_bodies
 from ...ir.walk import assigned_variables, next_key, statements
 
@@ -50,7 +50,7 @@ class _Naming:
         if not isinstance(load, Assign):
             raise TypeError("not a load")
         old = load.target
-        new = Variable(f"{old.name}_loaded", old.type, self.next_key)
+        new = Variable(f"{old.name}{LOADED}", old.type, self.next_key)
         self.next_key += 1
         block[first] = replace(load, targets=(new,))
         for place in range(first + 1, again + 1):

@@ -115,7 +115,7 @@ def _load_ahead(plan: RingPlan, loop: For, statement: Assign, top: list[Statemen
         return
     plan.last_key += 1
     target = statement.target
-    ahead = Variable(f"next_{target.name}", target.type, plan.last_key)
+    ahead = Variable(f"next_{target.stem}", target.type, plan.last_key)
     plan.for_next.append(ahead)
     use = Use(loop.variable.type, loop.variable)
     later = Call(loop.variable.type, "add", (use, loop.step))
