@@ -16,6 +16,8 @@ QUICK_LAUNCH = Extension(
     "tilewright.runtime.quick_launch",
     ["runtime/quick_launch.c", "runtime/quick_call.c"],
     depends=["runtime/quick_launch.h"],
+    # Python's own flags ask for what debuggers read, which would be half of the file.
+    extra_compile_args=[] if sys.platform == "win32" else ["-g0"],
     optional=True,
     py_limited_api=True,
 )

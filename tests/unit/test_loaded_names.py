@@ -45,7 +45,7 @@ def test_a_variable_that_is_assigned_again_is_loaded_ahead(run_everywhere: Any) 
     factors = (2.0**s * [1, 2, 1])[:, None, None]
     np.testing.assert_array_equal(out, (a.astype(float) @ (b * factors)).sum(0))
     text = text_of(scaled_sum, "*fp16:16, *fp16:16, *fp32:16, *fp32:16, i32, 64", "sm_80", num_warps=4)
-    assert "cp_async_16(&b_loaded_ahead[" in text and "cp_async_4(&s_loaded_ahead[" in text
+    assert "cp_async_16(&b_ahead[" in text and "cp_async_4(&s_ahead[" in text
 
 
 @triton.jit
