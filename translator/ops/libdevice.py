@@ -33,7 +33,7 @@ def _row(
     cuda: dict[DType | str, str] = {DTYPES_BY_WORD[operands[0]]: spelling for operands, _, spelling in overloads}
     parameters = NAMES[: len(overloads[0][0])]
     rule = exact(*((operands, result) for operands, result, _ in overloads))
-    register(OpDef(PREFIX + name, parameters, rule, numpy, cuda, doc=doc or f"CUDA's {name}."))
+    register(OpDef(PREFIX + name, parameters, rule, numpy, cuda, doc=doc or f"CUDA's {name}.", long=True))
 
 
 def _call(function: str, count: int) -> str:

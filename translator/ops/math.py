@@ -34,11 +34,18 @@ Meaning = Callable[..., Any]
 
 
 def _function(
-    name: str, numpy: Meaning, single: str, double: str, doc: str, accuracy: str = "", helper: str = ""
+    name: str,
+    numpy: Meaning,
+    single: str,
+    double: str,
+    doc: str,
+    accuracy: str = "",
+    helper: str = "",
+    long: bool = True,
 ) -> None:
     """A function of one fp32 or fp64 operand."""
     spelling: dict[DType | str, str] = {float32: f"{single}({{x}})", float64: f"{double}({{x}})"}
-    register(OpDef(name, ("x",), rules.wide_float, numpy, spelling, accuracy, doc, helper))
+    register(OpDef(name, ("x",), rules.wide_float, numpy, spelling, accuracy, doc, helper, long))
 
 
 def _absolute(x: Any) -> Any:
@@ -74,14 +81,14 @@ _function("cos", named("cos"), "cosf", "cos", "Cosine of radians.")
 _function("sqrt", named("sqrt"), "square_root", "sqrt", "Square root.", "sqrt: 1 ulp", "square_root")
 _function("rsqrt", _reciprocal_root, "rsqrtf", "rsqrt", "1 / sqrt(x).", "rsqrt: 2 ulp")
 _function("erf", lambda x: vectorised(math.erf)(x).astype(x.dtype), "erff", "erf", "Error function.", "erf: 2 ulp")
-_function("floor", named("floor"), "floorf", "floor", "The largest integer not above x.")
-_function("ceil", named("ceil"), "ceilf", "ceil", "The smallest integer not below x.")
+_function("floor", named("floor"), "floorf", "floor", "The largest integer not above x.", long=False)
+_function("ceil", named("ceil"), "ceilf", "ceil", "The smallest integer not below x.", long=False)
 _function("sigmoid", _sigmoid, "sigmoid", "sigmoid_double", "1 / (1 + exp(-x)).",
           "sigmoid: 1 / (1 + exp(-x)) with the approximate exponential and quotient", "sigmoid")  # fmt: skip
 
 for _op in (
     OpDef("sqrt_rn", ("x",), rules.single_float, named("sqrt"), {float32: "sqrtf({x})"},
-          doc="Square root, rounded to nearest."),
+          doc="Square root, rounded to nearest.", long=True),
     OpDef("abs", ("x",), rules.same_number, _absolute,
           {"*": "({x})", float32: "fabsf({x})", float64: "fabs({x})", float16: "__habs({x})", bfloat16: "__habs({x})",
            float8e5: "__nv_fp8_e5m2(fabsf(static_cast<float>({x})))",
@@ -91,9 +98,9 @@ for _op in (
           {float32: "fmaf({x}, {y}, {z})", float64: "fma({x}, {y}, {z})", float16: "__hfma({x}, {y}, {z})",
            bfloat16: "__hfma({x}, {y}, {z})"}, doc="x * y + z, rounded once."),
     OpDef("fdiv", ("x", "y"), rules.float_division, named("divide"), {"*": "{x} / {y}", float32: "divide({x}, {y})"},
-          accuracy="fdiv: div.full, 2 ulp, over the full range", doc="Quotient of floats.", helper="divide"),
+          accuracy="fdiv: div.full, 2 ulp, over the full range", doc="Quotient of floats.", helper="divide", long=True),
     OpDef("div_rn", ("x", "y"), rules.single_float, named("divide"), {float32: "__fdiv_rn({x}, {y})"},
-          doc="Quotient, rounded to nearest."),
+          doc="Quotient, rounded to nearest.", long=True),
     OpDef("umulhi", ("x", "y"), rules.high_half, _high_half,
           {uint32: "__umulhi({x}, {y})", int32: "static_cast<int>(__umulhi({x}, {y}))", uint64: "__umul64hi({x}, {y})",
            int64: "static_cast<long long>(__umul64hi({x}, {y}))"},

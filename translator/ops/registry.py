@@ -52,6 +52,7 @@ class OpDef:
       doc: first sentence of the documentation.
       helper: the template under `templates/helpers` that defines what a spelling calls, or "". It is needed where the
         spelling names it.
+      long: whether it is several instructions on floats, which the compiler would rather branch around than compute in vain.
     """
 
     name: str
@@ -62,6 +63,7 @@ class OpDef:
     accuracy: str = ""
     doc: str = ""
     helper: str = ""
+    long: bool = False
 
     def spelling(self, element: Element) -> str:
         """The CUDA spelling for operands of type `element`.

@@ -30,8 +30,6 @@ WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)|(\d+)LL")
 WIDENING = frozenset(
     ("add", "sub", "mul", "floordiv", "mod", "lt", "le", "gt", "ge", "eq", "ne")
 )  # C widens the narrower operand
-FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqrt", "erf", "sigmoid")
-LONG = frozenset((*FUNCTIONS, "div", "fdiv", "div_rn"))  # on floats, several instructions each
 WRAPS = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}
 WRAPPED = {"add": "wrap_add", "sub": "wrap_sub", "neg": "wrap_sub", "mul": "wrap_mul"}
 COMMON = frozenset(("lt", "le", "gt", "ge", "floordiv", "mod", "shr", "and"))  # neighbours may share the result
@@ -363,7 +361,7 @@ def takes_long(expr: Expr, named: Container[Expr] = ()) -> bool:
         part = pending.pop()
         if part in named:
             continue
-        if isinstance(part, Call) and (part.op in LONG or "." in part.op or _is_quotient(part)):
+        if isinstance(part, Call) and ((part.op in OPS and OPS[part.op].long) or _is_quotient(part)):
             return True
         if isinstance(part, CallFunction):
             inner = [expr for statement in statements(part.function.body) for expr in expressions(statement)]
