@@ -8,7 +8,7 @@ from ...frozen import frozen
 from ...hardware import SWIZZLE_ALIGNMENT, SWIZZLED_LINE_BYTES, WARPGROUP_BITS
 from ...ir.nodes import Call, Effect, Expr, For, Return, Use, Variable, While
 from ...ir.types import Dim, ValueType
-from ...ir.walk import statements, top_statements
+from ...ir.walk import statements
 from ...schedule.accesses.access import Access
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.tiles.layout import REGISTER, Layout, bits_of
@@ -58,12 +58,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     else:
         again = pieces.count > 1 or _runs_again(context, statement) or context.shared.takes_turns(array)
         told = pieces.count == 1 and call.attribute("overwrites")  # then all copies are complete
-        if again:
-            later = (
-                0 if pieces.count > 1 or context.shared.takes_turns(array) else _stores_since(context, statement, parts)
-            )
-            wait = Branch(own, (Line(f"tma_store_wait<{later}>();"),))
-            body += [*([] if told else [wait]), *barrier("this part of shared memory has been copied out")]
+        body += [*([] if told else [free]), *barrier("this part of shared memory has been copied out")] if again else []
     body += [
         *_write(context, variable, layout, tile, f"{array}{stage}", pieces),
         Line("async_proxy_fence();", "tensor copies read through the asynchronous proxy"),
@@ -92,18 +87,6 @@ def _runs_again(context: Context, statement: Effect) -> bool:
     loops = [loop for loop in statements(context.kernel.body) if isinstance(loop, (For, While))]
     inside = any(statement is inner for loop in loops for inner in statements(loop.body))
     return inside or bool(context.schedule.rings.program_axes)
-
-
-def _stores_since(context: Context, statement: Effect, parts: int) -> int:
-    """How many other groups of copies a thread has started, at the least, since it came to a store for the last time.
-
-    These are from memory of their own, so that nobody need wait for them: those of the loop around that each trip starts.
-    """
-    loops = (loop for loop in statements(context.kernel.body) if isinstance(loop, (For, While)))
-    trips = (list(top_statements(loop.body)) for loop in loops)
-    here = next((trip for trip in trips if any(statement is one for one in trip)), [])
-    stores = [s for s in here if isinstance(s, Effect) and s.call.op == "box_store"]
-    return sum(s is not statement and context.schedule.store_parts.get(id(s), 1) == parts for s in stores)
 
 
 def _cut(context: Context, call: Call, layout: Layout) -> tuple[SharedTile, Pieces]:
