@@ -33,7 +33,7 @@ def with_narrow_moves(kernel: Kernel, facts: Facts, schedule: Schedule) -> Kerne
             continue
         rounded = Variable(f"{tile.name}_rounded", value.type, key)
         key += 1
-        added[id(statement), False] = [Assign(statement.origin, (rounded,), value)]
+        added[id(statement), False] = [Assign(statement.origin, (rounded,), _for_store(value))]
         call = replace(statement.call, args=(pointer, Use(rounded.type, rounded), *rest))
         replaced[id(statement)] = replace(statement, call=call)
     return replace(kernel, body=with_replaced(kernel.body, replaced, added)) if replaced else kernel
@@ -47,6 +47,11 @@ def _where_computed(value: Expr, facts: Facts, schedule: Schedule) -> Variable |
         if layout is not None and not path and all(follow(layout, p) == schedule.layouts.get(v) for v, p in uses):
             return tile
     return None
+
+
+def _for_store(value: Expr) -> Expr:
+    """The cast, with what tells it from the user's own."""
+    return replace(value, attributes=(*value.attributes, ("for_store", True))) if isinstance(value, Call) else value
 
 
 def _is_rounding(value: Expr) -> bool:

@@ -25,18 +25,15 @@ def peak_registers(
     sizes = {variable: register_count(variable, layout) for variable, layout in layouts.items()}
     sizes |= {v: 0 for v in layouts if isinstance(facts.definitions.get(v), Literal)}  # a number stands at its use
     for statement in statements(kernel.body):
-        # A widened load is kept narrow until it is used: the conversion costs nothing where it is needed.
-        if assigns(statement, "cast"):
+        # A widened load is kept narrow until it is used: the conversion costs nothing where it is needed. A sum that is
+        # rounded for its store has been held until then.
+        if assigns(statement, "cast") and not statement.value.attribute("for_store"):  # type: ignore[attr-defined]
             sources = [v for v in used_variables(statement.value) if v in sizes]
-            if sources and statement.target in sizes and _widens(statement.target, sources[0]):
+            if sources and statement.target in sizes:
                 sizes[statement.target] = min(sizes[statement.target], sizes[sources[0]])
                 sizes[sources[0]] = 0
     _, peak = _walk(kernel.body, frozenset(), sizes, facts, across)
     return peak
-
-
-def _widens(wide: Variable, narrow: Variable) -> bool:
-    return wide.type.dtype.bits > narrow.type.dtype.bits
 
 
 def blocks_that_fit(registers: int, num_threads: int) -> int:
