@@ -105,7 +105,7 @@ def test_tiles_from_outside_of_the_loop_are_forgotten_too(run_everywhere: Any) -
     expected = (centred / (centred**2).sum(axis=1, keepdims=True)).sum(axis=0)
     assert np.allclose(out, expected, rtol=1e-4, atol=1e-9)
     source = scaled_by_sums.translate("*fp16:16, *fp16:16, *fp32:16, 3, 32768", num_warps=16).source
-    assert "forget(w)" in source and "forget(x)" in source
+    assert "forget(w_loaded)" in source and "forget(x_loaded)" in source
 
 
 @pytest.mark.parametrize(("signature", "rows", "tested"), (("i32", 1, False), ("i32:16", 4, False), ("i32", 4, True)))

@@ -22,10 +22,10 @@ def of_thread(context: Context, places: list[Place]) -> tuple[Line, ...]:
     divided = any(tid in identifiers(place.value) for place in places)
     tested = any(compares_with_number(part, context.facts) for part in _parts(context))
     # With tensor copies there is little that it would save.
-    why = ["lets / and % become shifts"] * divided + ["drops tests that always hold"] * tested
+    why = ["makes / and % shifts"] * divided + ["drops tests that always hold"] * tested
     if not why or context.schedule.rings.has_producer:
         return ()
-    return (Line(f"__builtin_assume({tid} >= 0 && {tid} < NUM_THREADS);", ", and ".join(why)),)
+    return (Line(f"__builtin_assume({tid} >= 0 && {tid} < NUM_THREADS);", ", ".join(why)),)
 
 
 def of_program(context: Context, places: list[Place]) -> tuple[Line, ...]:
@@ -41,7 +41,7 @@ def of_program(context: Context, places: list[Place]) -> tuple[Line, ...]:
     named = {place.value: place.name for place in places}
     tests = [f"{named.get(word, f'static_cast<int>({word})')} >= 0" for word in words]
     return (
-        (Line(f"__builtin_assume({' && '.join(tests)});", "lets quotients of indices become shifts"),) if tests else ()
+        (Line(f"__builtin_assume({' && '.join(tests)});", "makes quotients of indices shifts"),) if tests else ()
     )
 
 

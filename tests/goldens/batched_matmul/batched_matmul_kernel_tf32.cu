@@ -130,7 +130,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     __shared__ __align__(1024) float a[NUM_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
     __shared__ __align__(1024) float b[NUM_STAGES][BLOCK_K * BLOCK_N];   // 128-byte swizzle
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = warp % 2 * 32 + lane % 4 * 2;   // the first column of this thread

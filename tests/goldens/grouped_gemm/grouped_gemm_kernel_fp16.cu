@@ -133,7 +133,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
     __shared__ __align__(1024) half x[NUM_STAGES][BLOCK_M * BLOCK_K];   // 64-byte swizzle
     __shared__ __align__(1024) half y[NUM_STAGES][BLOCK_K * BLOCK_N];   // 128-byte swizzle
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place along the columns of accumulator

@@ -177,7 +177,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     // scale on its way, each warp's own
     __shared__ __align__(16) half scale_ahead[NUM_STAGES][PACKED_COLS * NUM_THREADS / 4];
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = warp * 32 + lane % 4 * 8;   // the first column of this thread

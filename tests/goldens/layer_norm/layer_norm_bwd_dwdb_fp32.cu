@@ -77,7 +77,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
 {
     __shared__ Sums sums_partial[NUM_WARPS][BLOCK_N];   // partial results by warp
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile
     const int program_x = blockIdx.x;
 

@@ -12,7 +12,7 @@
 
 #include <cuda_fp16.h>
 
-constexpr int BLOCK_SIZE = 8192;                                // elements of w_loaded
+constexpr int BLOCK_SIZE = 8192;                                // elements of w
 constexpr int N = 8192;
 constexpr int NUM_WARPS = 16;
 constexpr int WARP_SIZE = 32;
@@ -147,10 +147,8 @@ __device__ __forceinline__ void cp_async_wait()
 }
 
 struct alignas(16) SharedArrays {
-    // x_loaded on its way, each thread's own
-    alignas(16) half x_loaded_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
-    // dy_loaded on its way, each thread's own
-    alignas(16) half dy_loaded_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
+    alignas(16) half x_ahead[NUM_STAGES][ELEMS * NUM_THREADS];   // x on its way, each thread's own
+    alignas(16) half dy_ahead[NUM_STAGES][ELEMS * NUM_THREADS];   // dy on its way, each thread's own
     alignas(16) float mean_ahead[NUM_STAGES][NUM_THREADS];   // mean on its way, each thread's own
     alignas(16) float rstd_ahead[NUM_STAGES][NUM_THREADS];   // rstd on its way, each thread's own
     alignas(16) Sums sums_partial[NUM_WARPS];   // partial results by warp
@@ -163,8 +161,8 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
 {
     extern __shared__ __align__(16) unsigned char shared_bytes[];
     SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
-    auto& x_loaded_ahead = shared.x_loaded_ahead;
-    auto& dy_loaded_ahead = shared.dy_loaded_ahead;
+    auto& x_ahead = shared.x_ahead;
+    auto& dy_ahead = shared.dy_ahead;
     auto& mean_ahead = shared.mean_ahead;
     auto& rstd_ahead = shared.rstd_ahead;
     auto& sums_partial = shared.sums_partial;
@@ -196,14 +194,14 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         //         (its copies, made ahead)
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            cp_async_16(&x_loaded_ahead[stage][(v * NUM_THREADS + tid) * VEC],
+            cp_async_16(&x_ahead[stage][(v * NUM_THREADS + tid) * VEC],
                         x_ptr + static_cast<long long>(row) * N + cols[v * VEC], 16);
         }
         // L54: dy = tl.load(dy_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         //         (its copies, made ahead)
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            cp_async_16(&dy_loaded_ahead[stage][(v * NUM_THREADS + tid) * VEC],
+            cp_async_16(&dy_ahead[stage][(v * NUM_THREADS + tid) * VEC],
                         dy_ptr + static_cast<long long>(row) * N + cols[v * VEC], 16);
         }
         // L55: mean = tl.load(mean_ptr + row)    (its copies, made ahead)
@@ -228,7 +226,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         half x_loaded[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec<VEC>(&x_loaded[v * VEC], &x_loaded_ahead[stage][(v * NUM_THREADS + tid) * VEC]);
+            load_vec<VEC>(&x_loaded[v * VEC], &x_ahead[stage][(v * NUM_THREADS + tid) * VEC]);
         }
         float x[ELEMS];
         #pragma unroll
@@ -238,7 +236,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         half dy_loaded[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec<VEC>(&dy_loaded[v * VEC], &dy_loaded_ahead[stage][(v * NUM_THREADS + tid) * VEC]);
+            load_vec<VEC>(&dy_loaded[v * VEC], &dy_ahead[stage][(v * NUM_THREADS + tid) * VEC]);
         }
         float dy[ELEMS];
         #pragma unroll

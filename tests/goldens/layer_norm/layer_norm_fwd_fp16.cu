@@ -13,7 +13,7 @@
 
 #include <cuda_fp16.h>
 
-constexpr int BLOCK_SIZE = 16384;                               // columns of x_loaded, elements of w
+constexpr int BLOCK_SIZE = 16384;                               // columns of x, elements of w
 constexpr int N = 16384;
 constexpr int NUM_WARPS = 16;
 constexpr int WARP_SIZE = 32;

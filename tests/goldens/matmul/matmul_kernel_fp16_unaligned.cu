@@ -260,7 +260,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     auto& a_rows = shared.a_rows;
     auto& b_rows = shared.b_rows;
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile

@@ -11,7 +11,7 @@
 
 #include <cuda_fp16.h>
 
-constexpr int BLOCK_SIZE = 1024;                                // elements of x_loaded
+constexpr int BLOCK_SIZE = 1024;                                // elements of x
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask

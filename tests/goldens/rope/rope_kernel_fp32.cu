@@ -58,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, float* out_ptr, int n_heads)
 {
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile
     const int program_y = blockIdx.y;
 

@@ -116,7 +116,7 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     __shared__ __align__(1024) half a[NUM_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
     __shared__ __align__(1024) half b[NUM_STAGES][BLOCK_K * BLOCK_N];   // 128-byte swizzle
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // lets / and % become shifts
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = warp * 16 + lane % 4 * 2;   // the first column of this thread

@@ -26,8 +26,6 @@ from ..tiles.layout import Layout, blocked
 from .ring_plan import Rings
 from .warp_copies import is_computed_anywhere, numbers_ahead
 
-GAIN = 4  # times as many bytes in one copy are worth that all threads copy for one another
-
 
 @frozen
 class BlockCopy:
@@ -53,14 +51,12 @@ def choose_block_copies(
         shape, itemsize = target.type.shape, target.type.dtype.itemsize
         mask = call.args[1] if len(call.args) > 1 else None
         access = plan_load(call.args[0], mask, layouts[target], facts, environment)
-        if len(shape) not in (2, 3) or any(padded(s) != s for s in shape):
+        if access.width * itemsize in COPY_BYTES or len(shape) not in (2, 3) or any(padded(s) != s for s in shape):
             continue
         info = axis_info(call.args[0], environment)
         fast = max((len(shape) - 1, len(shape) - 2), key=lambda axis: info.contiguity[axis])
         layout = blocked(shape, num_threads, fast, ACCESS_BYTES // itemsize)
         copied = plan_access(call.args[0], mask, layout, facts, environment)
-        if access.width * itemsize in COPY_BYTES and copied.width < GAIN * access.width:
-            continue
         possible = copied.axis == fast and copied.width * itemsize in COPY_BYTES and has_chunks(shape, fast, itemsize)
         if possible and all(is_computed_anywhere(operand, facts, numbers) for operand in call.args[:2]):
             found[target] = BlockCopy(layout, SharedTile(shape, fast, itemsize, held[target].stages))
