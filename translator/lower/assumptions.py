@@ -40,9 +40,7 @@ def of_program(context: Context, places: list[Place]) -> tuple[Line, ...]:
     words = [f"blockIdx.{'xyz'[axis]}" for axis in sorted(_program_axes(dividends, context.facts.definitions))]
     named = {place.value: place.name for place in places}
     tests = [f"{named.get(word, f'static_cast<int>({word})')} >= 0" for word in words]
-    return (
-        (Line(f"__builtin_assume({' && '.join(tests)});", "makes quotients of indices shifts"),) if tests else ()
-    )
+    return (Line(f"__builtin_assume({' && '.join(tests)});", "makes quotients of indices shifts"),) if tests else ()
 
 
 def _divides_indices(call: Call) -> bool:
