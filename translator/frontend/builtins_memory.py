@@ -76,9 +76,8 @@ def _load(builder: Builder, a: Arguments, span: Span) -> Value:
         if other.type.is_tile and common_shape([other.type.shape, shape], span) != shape:
             raise ShapeError(f"`other` of type {other.type} does not fit the loaded shape", span, "", builder.calls)
         args.append(broadcast_to(other, shape, span))
-    name = base_name(
-        pointer, "loaded"
-    )  # where the user has a variable of that name, it is what is made of the elements
+    # Where the user has a variable of that name, it is what is made of the elements.
+    name = base_name(pointer, "loaded")
     return builder.structured(
         "load",
         ValueType(element.element_ty, shape),

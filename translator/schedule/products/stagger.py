@@ -21,14 +21,7 @@ from dataclasses import replace
 
 from ...analysis.facts import Facts
 from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Return, Statement, Variable
-from ...ir.walk import (
-    assigned_inside,
-    expressions,
-    nested,
-    statements,
-    top_statements,
-    used_variables,
-)
+from ...ir.walk import assigned_inside, expressions, nested, statements, top_statements, used_variables
 from ..staging.ring_plan import Ring, Rings, Stagger
 from ..tiles.layout import Layout
 from ..tiles.registers import register_count

@@ -15,8 +15,9 @@ from ...ir.nodes import Assign, Call, Expr, For, If, Kernel, Literal, Note, Stat
 from ...ir.rewrite import substituted, with_replaced
 from ...ir.structured import assigns, is_elementwise
 from ...ir.types import ValueType
-from ...ir.walk import assigned_variables, assignment_counts, statements, subexpressions, top_statements, used_variables
+from ...ir.walk import assigned_inside, assignment_counts, statements, subexpressions, top_statements, used_variables
 from ..accesses.pointers import lasting_loads
+from ..accesses.waiting import holds_loads_back
 from ..staging.next_loads import is_small, may_be_recurrence
 
 MOVED = "moved in front of its branch"
@@ -41,10 +42,15 @@ def with_branch_loads(kernel: Kernel, num_warps: int) -> Kernel:
 
 
 def _early(branch: If, counts: Counter[Variable]) -> Iterator[tuple[Assign, Call]]:
-    """The loads that a branch could make first of all, and what they are in terms of what is known in front of it."""
-    unknown = {variable for s in branch.then for variable in assigned_variables(s)}
+    """The loads that a branch could make first of all, and what they are in terms of what is known in front of it.
+
+    Those behind a wait for others, or behind an end of the program, stay there.
+    """
+    unknown = {variable for statement in branch.then for variable in assigned_inside(statement)}
     definitions: dict[Variable, Expr] = {}
     for statement in branch.then:
+        if holds_loads_back(statement):
+            return
         if not isinstance(statement, Assign) or len(statement.targets) != 1:
             continue
         value = substituted(statement.value, definitions)

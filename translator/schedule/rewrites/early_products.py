@@ -25,13 +25,7 @@ from typing import TYPE_CHECKING
 from ...ir.nodes import Assign, Call, For, Kernel, Note, Origin, Statement, Use, Variable, While
 from ...ir.rewrite import with_bodies
 from ...ir.structured import assigns
-from ...ir.walk import (
-    MOVES,
-    assigned_inside,
-    read_inside,
-    subexpressions,
-    used_variables,
-)
+from ...ir.walk import MOVES, assigned_inside, read_inside, subexpressions, used_variables
 from ..accesses.pointers import lasting_loads
 from ..accesses.waiting import holds_loads_back
 
