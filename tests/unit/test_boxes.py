@@ -315,3 +315,28 @@ def test_what_masks_leave_out_has_a_dimension_of_its_own() -> None:
     assert dims[1][2] == "first"  # which is never negative: multiples of BLOCK above -BLOCK
     assert guards == ["T >= 0"]
     check(heads, signature, 2)
+
+
+@triton.jit
+def far_columns(x_ptr, y_ptr, stride, SIDE: tl.constexpr):
+    # Numbers of programs along the first axis have 31 bits: what they are multiplied with may lead beyond 32.
+    near, far = tl.program_id(1).to(tl.int64), tl.program_id(0).to(tl.int64)
+    places = tl.arange(0, SIDE)[:, None] * stride + tl.arange(0, SIDE)[None, :]
+    tl.store(x_ptr + near * 64 + places, 1.0)
+    tl.store(x_ptr + far * 64 + places, 1.0)
+    tl.store(x_ptr + far * 2 + places, 1.0)
+    tl.store(x_ptr + far * near * 64 + places, 1.0)
+    tl.store(y_ptr + tl.program_id(0) * 64 + places, 1.0)  # 32 bits, as the user has it
+
+
+def test_what_needs_64_bits_has_a_dimension_of_its_own_or_is_no_box() -> None:
+    """Coordinates have 32 bits: `far * 64` lost its upper ones without a word."""
+    near, far, unaligned, product, short = (
+        described(box) for _, box in outcomes(far_columns, "*fp32:16, *fp32:16, i32:16, 16")
+    )
+    rows = (16, 0, "0", None, "stride")
+    assert near == ([(16, 1, "mul(near, 64)", None, "1"), rows], [])
+    assert far == ([(16, 1, "0", None, "1"), rows, (1, None, "far", None, "64")], [])
+    assert unaligned == product == "an offset of 64 bits has no stride of its own"
+    assert short[0][0] == (16, 1, "mul(program_id(), 64)", None, "1")
+    check(far_columns, "*fp32:16, *fp32:16, i32:16, 16", 3)

@@ -149,8 +149,9 @@ def find_dimensions(
         # A scalar of the user's may hold a multiple of a stride that is a number.
         terms = site.reader(False, literals).sum(pointer)
         starts, extra = _starts(terms, strides, contiguous, reader, apart, bool(site.fixed))
-    if any(_is_long(factor, site.facts) for term in starts[contiguous] for factor in term.unknowns):
-        raise NotAffineError("an offset of 64 bits has no stride of its own")
+    starts[contiguous], far = _without_far(starts[contiguous], itemsize(pointer), site.facts)
+    for stride, start in far.items():
+        extra[stride] = plus(extra.get(stride, ()), start)
     axes = [contiguous, *sorted((axis for axis in strides if axis != contiguous), reverse=True)]
     dims = [BoxDim(shape[a], a, build(starts[a]), None, build(strides[a])) for a in axes]
     for stride, start in extra.items():
@@ -211,15 +212,32 @@ def _starts(
     return starts, extra
 
 
-def _is_long(factor: Expr, facts: Facts) -> bool:
-    """Whether a scalar may need more than 32 bits, which coordinates of a tensor do not have.
+def _without_far(start: Sum, item_bytes: int, facts: Facts) -> tuple[Sum, dict[Sum, Sum]]:
+    """Where a box starts along the contiguous axis, less what may need more than a coordinate's 32 bits, and that by stride.
 
-    A product of such as do not is taken to fit, as it is along the other axes: a tensor has not so many elements.
+    What a number is multiplied with counts in steps of that many elements. Along the other axes a start is taken to fit: its
+    elements lie too far apart for a memory to hold more.
+
+    Raises:
+      NotAffineError: when there is no such number, or what it is multiplied with may need more than 32 bits itself.
     """
-    if factor.type.dtype.bits <= 32:
-        return False
-    least, most = integer_range(factor, facts.definitions)
-    return least < -(2**31) or most >= 2**31
+    near: list[Term] = []
+    far: dict[Sum, Sum] = {}
+    for term in start:
+        count = Term(1, term.unknowns)
+        if not any(factor.type.dtype.bits > 32 for factor in term.unknowns) or _fits(term, facts):
+            near.append(term)
+        elif _fits(count, facts) and term.number > 0 and term.number * item_bytes % TENSOR_ALIGNMENT == 0:
+            far[Term(term.number),] = (count,)
+        else:
+            raise NotAffineError("an offset of 64 bits has no stride of its own")
+    return tuple(near), far
+
+
+def _fits(term: Term, facts: Facts) -> bool:
+    """Whether a coordinate's 32 bits hold a term."""
+    least, most = integer_range(build((term,)), facts.definitions)
+    return -(2**31) <= least and most < 2**31
 
 
 def _with_aligned_stride(start: Sum, stride: Sum, itemsize: int, site: Site) -> tuple[Expr, None, Expr]:
