@@ -237,7 +237,7 @@ def _without_far(start: Sum, item_bytes: int, facts: Facts) -> tuple[Sum, dict[S
 def _fits(term: Term, facts: Facts) -> bool:
     """Whether a coordinate's 32 bits hold a term."""
     least, most = integer_range(build((term,)), facts.definitions)
-    return -(2**31) <= least and most < 2**31
+    return least >= -(2**31) and most < 2**31
 
 
 def _with_aligned_stride(start: Sum, stride: Sum, itemsize: int, site: Site) -> tuple[Expr, None, Expr]:
