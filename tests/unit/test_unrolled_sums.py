@@ -31,12 +31,13 @@ def test_the_result(run_everywhere: Any) -> None:
 
 
 @triton.jit
-def product(x_ptr, out_ptr, n, sx, B: tl.constexpr, SCALED: tl.constexpr, TRIPS: tl.constexpr):
+def product(x_ptr, out_ptr, n, sx, B: tl.constexpr, SCALED: tl.constexpr, TRIPS: tl.constexpr,
+            FACTOR: tl.constexpr = None):  # fmt: skip
     first = tl.program_id(0) & 15
     i = tl.arange(0, B)
     rows = i[:, None] * sx + i[None, :]
     sums = tl.zeros((B, B), tl.int32)
-    for k in range(0, TRIPS if TRIPS else n):
+    for k in tl.range(0, TRIPS if TRIPS else n, loop_unroll_factor=FACTOR):
         a = tl.load(x_ptr + rows + k * B)
         b = tl.load(x_ptr + (k * B + i)[:, None] + (first + i)[None, :] * sx, mask=(k * B + i)[:, None] < n, other=0)
         if SCALED:
@@ -51,5 +52,18 @@ def product(x_ptr, out_ptr, n, sx, B: tl.constexpr, SCALED: tl.constexpr, TRIPS:
 )
 def test_only_known_trips_and_sums_that_others_use(scaled: bool, trips: int, arch: str, told: bool) -> None:
     """`mma.sync` writes its sums like any instruction."""
-    signature = f"*i8:16, *i32:16, i32, i32:16, 128, {scaled}, {trips}"
+    signature = f"*i8:16, *i32:16, i32, i32:16, 128, {scaled}, {trips}, None"
     assert (PRAGMA in product.translate(signature, arch=arch, num_warps=4).source) == told
+
+
+@pytest.mark.parametrize("trips", [0, 4])
+def test_the_users_factor_gives_way(trips: int) -> None:
+    """Trips that ptxas would unroll wrongly by itself it does not unroll rightly when asked to."""
+
+    def text(scaled: bool, factor: int) -> str:
+        signature = f"*i8:16, *i32:16, i32, i32:16, 128, {scaled}, {trips}, {factor}"
+        return product.translate(signature, arch="sm_90a", num_warps=4, num_stages=1).source
+
+    assert "#pragma unroll 1   // not 2: ptxas mixes up the trips' sums\n    for (int k = 0;" in text(True, 2)
+    assert "#pragma unroll 2\n    for (int k = 0;" in text(False, 2)
+    assert "#pragma unroll 1\n    for (int k = 0;" in text(True, 1)

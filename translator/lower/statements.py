@@ -358,8 +358,7 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
             kept = context.speller.text(statement.previous)
             nodes.append(Line(f"{name} = {kept};", "stays so if there is no iteration"))
         body = (Line(f"{name} = {counter};"), *body)
-    factor = dict(statement.options).get("loop_unroll_factor") or None
-    factor = factor or unroll_factor(statement, context.facts, context.schedule.layouts)
+    factor = unroll_factor(statement, context.facts, context.schedule.layouts)
     header = for_header(statement, counter, bounds)
     nodes.append(trips_of(context, statement, header, body, factor))
     return tuple(nodes)

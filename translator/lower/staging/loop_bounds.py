@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ...frozen import frozen
 from ...ir.nodes import For, Literal, Statement, Variable
 from ...ir.walk import assigned_variables, nested, used_variables
-from ...schedule.accesses.unrolled import stays_rolled
+from ...schedule.accesses.unrolled import stays_rolled, unrolls_by_itself
 from ..context import Context, ctype
 from ..text.operators import Text
 from ..text.spell import assigned
@@ -109,9 +109,12 @@ def for_header(statement: For, counter: str, bounds: Bounds) -> str:
 
 
 def trips_of(context: Context, statement: For, header: str, trip: tuple[Node, ...], factor: int | None = None) -> Loop:
-    """The loop itself: unrolled `factor` times, or not at all where ptxas would do it wrongly."""
-    if factor is None and stays_rolled(statement, context.schedule.dots, context.facts):
-        return Loop(header, trip, unroll=True, factor=1, why="ptxas, which does it by itself, mixes up the trips' sums")
+    """The loop itself: unrolled as the user asks, else `factor` times, or not at all where ptxas would do it wrongly."""
+    factor = dict(statement.options).get("loop_unroll_factor") or factor
+    asked, unasked = factor not in (None, 1), factor is None and unrolls_by_itself(statement, context.facts)
+    if (asked or unasked) and stays_rolled(statement, context.schedule.dots):
+        ptxas = "ptxas, which does it by itself, mixes up" if unasked else f"not {factor}: ptxas mixes up"
+        return Loop(header, trip, unroll=True, factor=1, why=f"{ptxas} the trips' sums")
     return Loop(header, trip, unroll=factor is not None, factor=factor)
 
 

@@ -6,7 +6,7 @@ divide by what only counts them, such as the weights of Welford's sums, all are,
 loop with a condition that numbers decide (`schedule/rewrites/counted_whiles.py`): what counts them is no variable then.
 
 A loop of wgmma whose sums other statements use as well is never unrolled: ptxas (NVRTC 13.0 to 13.5) does that by itself where it
-knows the number of trips, and then takes one trip's sum for another's.
+knows the number of trips, and then takes one trip's sum for another's. Nor does a `loop_unroll_factor` of the user's unroll it.
 """
 
 from __future__ import annotations
@@ -47,10 +47,13 @@ def unroll_factor(loop: For, facts: Facts, layouts: Mapping[Variable, Layout]) -
     return trips if trips <= all_trips else TRIPS_AT_ONCE
 
 
-def stays_rolled(loop: For, dots: Mapping[int, DotPlan], facts: Facts) -> bool:
-    """Whether a loop must not be unrolled: its trips are a number, and not only products read and write the sums of wgmma."""
-    if None in [_number(bound, facts) for bound in (loop.start, loop.stop, loop.step)]:
-        return False
+def unrolls_by_itself(loop: For, facts: Facts) -> bool:
+    """Whether ptxas may unroll a loop unasked: its trips are a number."""
+    return None not in [_number(bound, facts) for bound in (loop.start, loop.stop, loop.step)]
+
+
+def stays_rolled(loop: For, dots: Mapping[int, DotPlan]) -> bool:
+    """Whether a loop must not be unrolled: not only products read and write the sums of wgmma."""
     inner = list(statements(loop.body))
     products = [s for s in inner if isinstance(s, Assign) and id(s) in dots and dots[id(s)].instruction.kind == "wgmma"]
     sums = {product.target for product in products}
