@@ -7,6 +7,7 @@ from typing import Any
 from ..diagnostics import ArgumentError, CompilationError, DTypeError, ShapeError, Span
 from ..hardware import TENSOR_ALIGNMENT
 from ..ir.nodes import Call, Expr, Literal, Use
+from ..ir.tiles import broadcast_to
 from ..language.dtypes import DType, int32, int64
 from ..ops.blocks import (
     check_descriptor,
@@ -21,7 +22,7 @@ from .blocks import along, block_access, block_indices, index_type, inside, padd
 from .builder import Builder
 from .builtins_memory import HANDLERS as MEMORY
 from .operators import binary
-from .shapes import broadcast_to, cast_to, describe, placed, to_expr
+from .shapes import cast_to, describe, placed, to_expr
 from .tf32 import rounded_to_tf32
 from .values import BlockPointer, Const, Descriptor, Tuple, Value
 

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 from ..diagnostics import CompileTimeAssertionFailure, DTypeError, NotConstexprError, Span
 from ..hardware import WARP_SIZE
+from ..ir.tiles import broadcast_to
 from ..language.hints import only_scalars
 from ..language.printing import encodable
 from .builder import Builder
-from .shapes import as_bool, broadcast_to, common_shape, elementwise, to_expr
+from .shapes import as_bool, common_shape, elementwise, to_expr
 from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value
 
 Arguments = dict[str, Value]

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Assign, Call, Combine, Expr, Literal, Use
+from ..ir.tiles import broadcast_to, is_element, joined, selected
 from ..ir.types import ValueType
 from ..language.dtypes import DTYPES_BY_NAME, DType, PointerType, int32
 from .builder import Builder
 from .builtins_reduce import reduce_tiles
 from .builtins_shape import axis_argument, permuted, reshaped
-from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
+from .shapes import cast_to, common_shape, elementwise, to_expr
 from .values import Tuple, Value
 
 Arguments = dict[str, Value]
@@ -35,28 +36,6 @@ def _operands(builder: Builder, a: Arguments, names: tuple[str, str], span: Span
         )
     shape = common_shape([left.type.shape, right.type.shape], span)
     return broadcast_to(left, shape, span), broadcast_to(right, shape, span)
-
-
-def joined(left: Expr, right: Expr, span: Span) -> Expr:
-    """Two tiles of one shape along a new last axis."""
-    shape = (*left.type.shape, 2)
-    parts = []
-    for part in (left, right):
-        grown = broadcast_to(part, (*part.type.shape, 1), span) if not part.type.is_tile else _grown(part, span)
-        parts.append(broadcast_to(grown, shape, span))
-    return elementwise("where", [_is_element(shape, 0, span), *parts], span)
-
-
-def _grown(expr: Expr, span: Span) -> Expr:
-    shape = (*expr.type.shape, 1)
-    return Call(expr.type.with_shape(shape), "expand_dims", (expr,), (("axis", len(shape) - 1),), span=span)
-
-
-def _is_element(shape: tuple[int, ...], number: int, span: Span) -> Expr:
-    """Whether the coordinate along the last axis, whose side is 2, is `number`."""
-    index: Expr = Call(ValueType(int32, (2,)), "arange", (), (("start", 0), ("end", 2)), span=span)
-    other = Literal(ValueType(int32, (2,)), number, span=span)
-    return broadcast_to(elementwise("eq", [index, other], span), shape, span)
 
 
 def _join(builder: Builder, a: Arguments, span: Span) -> Value:
@@ -111,11 +90,6 @@ def _named(builder: Builder, expr: Expr, span: Span) -> Expr:
     return Use(expr.type, variable, span=span)
 
 
-def selected(expr: Expr, number: int, span: Span) -> Expr:
-    """The elements at one coordinate along the last axis."""
-    return Call(expr.type.with_shape(expr.type.shape[:-1]), "select", (expr,), (("index", number),), span=span)
-
-
 def _scalar(builder: Builder, expr: Expr, number: int, span: Span) -> Expr:
     """One element of a tile of two, the same for all threads: bits of the one, zeros of the other."""
     dtype = expr.type.element
@@ -125,7 +99,7 @@ def _scalar(builder: Builder, expr: Expr, number: int, span: Span) -> Expr:
     same_size = not dtype.is_bool()
     as_bits = cast_to(expr, bits, span, None, same_size)
     zero = broadcast_to(cast_to(Literal(ValueType(int32), 0, span=span), bits, span), expr.type.shape, span)
-    one = elementwise("where", [_is_element(expr.type.shape, number, span), as_bits, zero], span)
+    one = elementwise("where", [is_element(expr.type.shape, number, span), as_bits, zero], span)
     name = "second" if number else "first"
     (element,) = reduce_tiles(builder, (one,), 0, Combine("xor", "xor"), False, (name,), span)
     return cast_to(element, dtype, span, None, same_size)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import LOADED, Call, CallFunction, Expr, Use
+from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType
 from ..language.dtypes import DType, PointerType
 from ..language.hints import no_mask, shown
 from ..language.limits import ATOMIC_TYPES, EVICTION_POLICIES, LOAD_MODIFIERS, MEMORY_ORDERS, SCOPES, STORE_MODIFIERS
 from .builder import Builder
-from .shapes import broadcast_to, cast_to, common_shape, describe, to_expr
+from .shapes import cast_to, common_shape, describe, to_expr
 from .values import Const, Value
 
 Arguments = dict[str, Value]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Combine, Expr, Use
+from ..ir.tiles import broadcast_to
 from ..ir.types import ORDINALS, ValueType
 from ..kernel_function import KernelFunction
 from ..language.dtypes import bfloat16, float32, int32
@@ -11,7 +12,7 @@ from ..language.hints import no_extremum
 from ..ops.promotion import ordered_type, summed_type
 from .builder import Builder
 from .builtins_shape import axis_argument, divided, dtype_argument, reshaped
-from .shapes import broadcast_to, cast_to, describe, elementwise, to_expr
+from .shapes import cast_to, describe, elementwise, to_expr
 from .values import Const, Tuple, Value
 
 Arguments = dict[str, Value]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from ..diagnostics import CompilationError, DTypeError, Span
 from ..frozen import frozen
 from ..ir.nodes import Assign, Expr, Use
+from ..ir.tiles import broadcast_to, joined
 from ..language.dtypes import DType, bfloat16, float32, int8, uint8, uint16
 from ..ops.scaled import FP4, FP4_BIAS, NAN_SCALE, computed_in, operand_type, scale_group, unpacked_shape
 from .builder import Builder
 from .builtins_dot import HANDLERS as DOT
-from .builtins_join import joined
 from .builtins_memory import base_name
 from .builtins_shape import permuted, reshaped
-from .shapes import broadcast_to, cast_to, describe, elementwise, placed, to_expr
+from .shapes import cast_to, describe, elementwise, placed, to_expr
 from .values import Const, Value
 
 Arguments = dict[str, Value]

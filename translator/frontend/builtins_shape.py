@@ -7,13 +7,14 @@ from dataclasses import replace
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Assign, Call, Expr, Use
 from ..ir.reshapes import keeps_places
+from ..ir.tiles import broadcast_to
 from ..ir.types import Dim, ValueType
 from ..language.dtypes import Element, float32, int32, int64
 from ..language.hints import element_type, no_axis, no_two_axes, propagates_nan, shown
 from .builder import Builder
 from .operators import binary
 from .ranges import is_nonnegative
-from .shapes import broadcast_to, cast_to, common_shape, elementwise, of_fair_size, placed, to_expr
+from .shapes import cast_to, common_shape, elementwise, of_fair_size, placed, to_expr
 from .values import Const, Tuple, Value
 
 Arguments = dict[str, Value]

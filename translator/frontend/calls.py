@@ -10,6 +10,7 @@ from typing import Any
 from ..diagnostics import ArgumentError, CompilationError, DTypeError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use, Variable
 from ..ir.rewrite import renamed
+from ..ir.tiles import broadcast_to
 from ..ir.types import ORDINALS, ValueType
 from ..ir.walk import assigned_variables, read_inside, statements, used_variables, what_decides, where_from
 from ..kernel_function import KernelFunction
@@ -22,7 +23,7 @@ from .operators import boolean
 from .python_functions import NOTHING, PYTHON, WITH_KEYWORDS
 from .ranges import is_nonnegative
 from .returns import Result
-from .shapes import broadcast_to, cast_to, common_shape, describe, elementwise, to_expr
+from .shapes import cast_to, common_shape, describe, elementwise, to_expr
 from .source import Source
 from .values import Const, Method, NotElementwiseError, Tuple, Value, is_static, known_value, with_wrapper
 from .watched import watch_content, watch_function

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..diagnostics import DTypeError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Call, Expr, Literal, Use
+from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
 from ..language.hints import no_order, no_power
@@ -15,7 +16,7 @@ from .accumulate import accumulated
 from .builder import Builder
 from .named_numbers import is_c_int, named, opposite
 from .overflow import checked
-from .shapes import broadcast_to, common_shape, describe, elementwise, to_expr
+from .shapes import common_shape, describe, elementwise, to_expr
 from .values import Const, Tuple, Value, is_static
 
 # LibCST operator: (op of the table, Python's function, how it composes in a C expression of constexprs).

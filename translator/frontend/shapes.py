@@ -7,6 +7,7 @@ import operator
 from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Expr, Literal
 from ..ir.static_loops import OfTrips
+from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType
 from ..language.dtypes import DType, Element, float32
 from ..language.hints import check_size, instead_of, shown
@@ -97,22 +98,6 @@ def of_fair_size(shape: tuple[int, ...], span: Span) -> tuple[int, ...]:
     except ShapeError as error:
         raise placed(error, span) from None
     return shape
-
-
-def broadcast_to(expr: Expr, shape: tuple[int, ...], span: Span | None = None) -> Expr:
-    """`expr` in a shape that its own broadcasts to."""
-    span = span or expr.span
-    if expr.type.shape == shape:
-        return expr
-    if isinstance(expr, Literal):
-        return Literal(expr.type.with_shape(shape), expr.value, symbol=expr.symbol, base=expr.base, span=span)
-    if expr.type.is_tile:
-        while expr.type.rank < len(shape):
-            grown = (1, *expr.type.shape)
-            expr = Call(expr.type.with_shape(grown), "expand_dims", (expr,), (("axis", 0),), span=span)
-        if expr.type.shape == shape:
-            return expr
-    return Call(expr.type.with_shape(shape), "broadcast", (expr,), span=span)
 
 
 def cast_to(expr: Expr, element: Element, span: Span, rounding: str | None = None, bitcast: bool = False) -> Expr:
