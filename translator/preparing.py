@@ -15,6 +15,7 @@ from .schedule.rewrites.branch_loads import with_branch_loads
 from .schedule.rewrites.copies import without_copies
 from .schedule.rewrites.counted_whiles import with_counted_whiles
 from .schedule.rewrites.inlined_copies import without_inlined_copies
+from .schedule.rewrites.interleaved import with_interleaved
 from .schedule.rewrites.joint_reductions import join_reductions
 from .schedule.rewrites.loaded_names import with_loaded_names
 from .schedule.rewrites.narrow_integers import with_narrow_integers
@@ -48,6 +49,8 @@ def passes(options: Options, target: Target) -> tuple[tuple[str, Pass], ...]:
         ("inlined_copies", without_inlined_copies),
         # Behind copies: `x = x.to(...)` to the type that x has would count as the assignment that follows the load.
         ("loaded_names", with_loaded_names),
+        # Behind wraps: a place that wraps around does not count by twos. Behind loaded_names: the names of both make the tile's.
+        ("interleaved", with_interleaved),
         # Behind loaded_names: in `flag = tl.load(p); flag = flag & 1` each trip makes the flag anew, not of the last one.
         ("waiting_loads", with_waiting_loads),
         # Behind copies: a second name of an address would be one that is only known inside of the branch.

@@ -40,6 +40,8 @@ class AxisInfo:
       nonnegative: whether no value is below zero. Division and remainder round towards zero, so what they do to runs
         is known for such values only.
       sum_of: of a sum with a known number, what it was without it, and the number: `x + 2 - 2` is as aligned as x.
+      quotient_of: of numbers that rise by 1 after every so many neighbours, as `i // 2` and `n + i // 2` do, the numbers that
+        they are quotients of, rounded down, and the divisor: `i // 2 < n` is `i < 2 * n`.
     """
 
     contiguity: tuple[int, ...]
@@ -48,6 +50,7 @@ class AxisInfo:
     value: int | None = None
     nonnegative: bool = False
     sum_of: tuple[AxisInfo, int] | None = None
+    quotient_of: tuple[AxisInfo, int] | None = None
 
     def start_divisor(self, axis: int, run: int) -> int:
         """A divisor of the first values of runs of length `run`, which may be shorter than the runs known."""
@@ -109,7 +112,8 @@ def axis_info(expr: Expr, environment: Environment) -> AxisInfo:
         case Use(variable=variable):
             return environment.get(variable) or unknown(expr.type)
         case Call(op=op) if op in RULES:
-            return RULES[op](expr, [axis_info(arg, environment) for arg in expr.args])
+            args = [axis_info(arg, environment) for arg in expr.args]
+            return _followed(RULES[op](expr, args), expr, args)
         case Call(op=op) if op in OPS:
             return _elementwise(expr, [axis_info(arg, environment) for arg in expr.args])
     return unknown(expr.type)
@@ -118,6 +122,14 @@ def axis_info(expr: Expr, environment: Environment) -> AxisInfo:
 # ------------------------------------------------------------------------------------------------------ the rules
 
 Rule = Callable[[Call, list[AxisInfo]], AxisInfo]
+
+
+def _followed(info: AxisInfo, call: Call, args: list[AxisInfo]) -> AxisInfo:
+    """The same, with what the numbers are quotients of where an operation only puts them elsewhere."""
+    if call.op not in ("broadcast", "expand_dims", "permute", "cast") or args[0].quotient_of is None:
+        return info
+    dividend, divisor = args[0].quotient_of
+    return replace(info, quotient_of=(RULES[call.op](call, [dividend]), divisor))
 
 
 def _arange(call: Call, _: list[AxisInfo]) -> AxisInfo:
@@ -155,7 +167,20 @@ def _sum(call: Call, left: AxisInfo, right: AxisInfo) -> AxisInfo:
         _gcds(left.constancy, right.constancy),
         value,
         call.op == "add" and left.nonnegative and right.nonnegative,
+        quotient_of=_quotient_with(call, left, right) or _quotient_with(call, right, left)
+        if call.op == "add"
+        else None,
     )
+
+
+def _quotient_with(call: Call, quotient: AxisInfo, number: AxisInfo) -> tuple[AxisInfo, int] | None:
+    """Of the sum of a quotient and another number: that is the quotient of the dividend and so many times the number."""
+    if quotient.quotient_of is None:
+        return None
+    dividend, divisor = quotient.quotient_of
+    multiples = tuple(min(number.everywhere(a) * divisor, LARGE) for a in range(len(number.contiguity)))
+    times = AxisInfo((1,) * len(multiples), multiples, number.constancy)
+    return _sum(call, dividend, times), divisor
 
 
 def _neg(call: Call, args: list[AxisInfo]) -> AxisInfo:
@@ -199,7 +224,8 @@ def _floordiv(call: Call, args: list[AxisInfo]) -> AxisInfo:
             equal = tuple(max(equal[a], gcd(run, right.constancy[a])) for a, run in enumerate(runs))
         return replace(unknown(call.type), divisibility=quotients, constancy=equal, nonnegative=sign)
     equal = tuple(max(left.constancy[a], gcd(gcd(left.contiguity[a], left.divisibility[a]), divisor)) for a in axes)
-    return AxisInfo(tuple(1 for _ in axes), quotients, equal, None, True)
+    dividend = (left, right.value) if divisor == right.value else None
+    return AxisInfo(tuple(1 for _ in axes), quotients, equal, None, True, quotient_of=dividend)
 
 
 def _mod(call: Call, args: list[AxisInfo]) -> AxisInfo:
@@ -238,9 +264,10 @@ def _compare(call: Call, args: list[AxisInfo]) -> AxisInfo:
         left, right = right, left
     constancy = list(_gcds(left.constancy, right.constancy))
     if call.op in ("lt", "ge", "gt", "le"):
+        index, divisor = left.quotient_of or (left, 1)
         for a in range(len(constancy)):
             # An aligned run of indices lies wholly on one side of a bound that is a multiple of the run's length.
-            whole = gcd(gcd(left.contiguity[a], left.divisibility[a]), right.divisibility[a])
+            whole = gcd(gcd(index.contiguity[a], index.divisibility[a]), right.divisibility[a] * divisor)
             constancy[a] = max(constancy[a], gcd(whole, right.constancy[a]))
     return replace(unknown(call.type), constancy=tuple(constancy))
 
