@@ -23,12 +23,26 @@ def access_cost(access: Access, layout: Layout) -> float:
     axis = max(range(layout.rank), key=lambda one: access.info.contiguity[one], default=0)
     held = layout.num_registers
     if not layout.rank or access.info.contiguity[axis] == 1:
-        return held * (1 + (1 << sum(lanes)))
+        return held * (1 + _lines(access, layout))
     run = layout.run(axis)
     width = min(run, side_by_side(access, axis))
     along = (run << lanes[axis]) * access.itemsize / CACHE_LINE_BYTES
     lines = max(along, 1) * (1 << sum(lanes) - lanes[axis])
     return held / width * (1 + min(lines, WARP_SIZE)) + access.quotients * QUOTIENT * held / run
+
+
+def _lines(access: Access, layout: Layout) -> int:
+    """The lines that a warp's lanes touch with an element each, where numbers tell how far apart they lie; else one each."""
+    offsets, unknown = [0], 1
+    for axis, bits in enumerate(layout.axes):
+        for place, bit in enumerate(bits):
+            if not 0 <= bit < LANE_BITS:
+                continue
+            if axis not in access.steps:
+                unknown *= 2
+            else:
+                offsets += [offset + (access.steps[axis] * access.itemsize << place) for offset in offsets]
+    return unknown * len({offset // CACHE_LINE_BYTES for offset in offsets})
 
 
 def address_cost(access: Access, layout: Layout, axis: int) -> float:

@@ -167,7 +167,7 @@ def _with_best_runs(accesses: list[Access], axis: int, longest: int, with_runs_o
     These are accessed element by element: best by neighbours, for all that others gain by runs. Of further rows each has an
     address of its own.
     """
-    along = [access for access in accesses if access.info.contiguity[axis] > 1]
+    along = [access for access in accesses if access.info.contiguity[axis] > 1 or access.closeness(axis)]
     inner = [access for access in along if access.repeated == any(one.repeated for one in along)]
     if all(side_by_side(access, axis) * access.itemsize >= ACCESS_BYTES for access in inner):
         return with_runs_of(longest)
