@@ -266,13 +266,13 @@ def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
 def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     condition = context.speller.text(statement.condition)
     before, stored, skipped = set(context.shared.being_read), context.order.snapshot(), context.order.skipped
-    then = lower_block(context, statement.then)
+    then = _own_copies(context, statement.then)
     context.stages.copied = {}
     after_then, stored_then = set(context.shared.being_read), context.order.snapshot()
     context.shared.being_read = set(before)
     context.order.restore(stored)
     context.order.skipped = skipped
-    otherwise = lower_block(context, statement.otherwise)
+    otherwise = _own_copies(context, statement.otherwise)
     context.order.skipped = None  # a loop in one of them says nothing of those behind
     if statement.else_origin is not None:
         otherwise = (*tag(statement.else_origin, part(context, statement.else_origin), False), *otherwise)
@@ -285,6 +285,12 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     if not then and not otherwise:
         return ()
     return (Branch(condition, then, otherwise),)
+
+
+def _own_copies(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
+    """A block inside of another one: at its end, the tiles whose copies it has started have arrived, and others may not have."""
+    with context.stages.within(arriving={}), context.stages.leaving_waits(copies=True):
+        return (*lower_block(context, block), *arrival(context))
 
 
 def _returns(block: tuple[Statement, ...]) -> bool:
@@ -340,7 +346,7 @@ def _trip(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """The body of a loop: at its end, all products are complete."""
     context.stages.next_dots |= dots_behind(context, block)
     with context.stages.leaving_waits(products=True):
-        return (*lower_block(context, block), *wait_for_all(context))
+        return (*_own_copies(context, block), *wait_for_all(context))
 
 
 def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:

@@ -1,24 +1,26 @@
 """Tiles on their way to shared memory by copies that nobody has waited for: the wait stands where the first is read.
 
-Outside of loops and branches a load of a whole tile starts its copies only. In front of the statement that reads one of the
-tiles all threads wait for their copies, and for each other: once, however many tiles are on their way.
+A load of a whole tile starts its copies only. In front of the statement of its block that reads one of the tiles, itself or
+inside of it, all threads wait for their copies, and for each other: once, however many tiles are on their way. So they do in
+front of a branch or a loop that loads one of the tiles again, and at the end of a block, for what it has started.
 """
 
 from __future__ import annotations
 
 from ...ir.nodes import Statement, Variable
-from ...ir.walk import read_inside
+from ...ir.walk import assigned_inside, bodies, read_inside
 from ..context import Context
 from ..text.unit import Line, Node
 from .copies import proxy_fence
 
 
 def wait_for_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:
-    """The wait for the tiles that are on their way, if a statement, or one inside of it, reads one of them."""
+    """The wait for the tiles that are on their way, if a statement, or one inside of it, reads one of them or loads it again."""
     arriving = context.stages.arriving
     if not arriving:
         return ()
-    return arrival(context) if arriving.keys() & set(read_inside((statement,))) else ()
+    again = {variable for body in bodies(statement) for inner in body for variable in assigned_inside(inner)}
+    return arrival(context) if arriving.keys() & {*read_inside((statement,)), *again} else ()
 
 
 def arrival(context: Context) -> tuple[Node, ...]:
