@@ -152,3 +152,52 @@ def test_a_test_of_all_of_a_thread_s_elements_says_so(types: str, count: int) ->
     said = r"// One test for (\w+) elements: N and the index of the first are multiples of (\w+)\."
     ((elements, divisor),) = re.findall(said, text)
     assert elements == divisor and f"constexpr int {elements} = {count};" in text
+
+
+@triton.jit
+def window(x_ptr, out_ptr, H, W, n, SIDE: tl.constexpr, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row, column = o // (W // STEP), o % (W // STEP)
+    total = tl.zeros([BLOCK], tl.float32)
+    for i in range(SIDE):
+        for j in range(0, SIDE):
+            y, x = row * STEP + i, column * STEP + j
+            total += tl.load(x_ptr + y * W + x, mask=(o < n) & (y < H) & (x < W), other=0.0)
+    tl.store(out_ptr + o, total, mask=o < n)
+
+
+@pytest.mark.parametrize("side, factor", [(3, 3), (4, 4), (6, None)])
+def test_small_windows_are_written_out(run_everywhere: Any, side: int, factor: int | None) -> None:
+    """Nine loads at a time wait for memory once; the compiler writes out the inner loop alone."""
+    text = window.translate(f"*fp32:16, *fp32:16, i32, i32, i32, {side}, 2, 512").source
+    assert ("#pragma unroll 3\n    for (int i" in text, "#pragma unroll 4\n    for (int i" in text) == (
+        factor == 3,
+        factor == 4,
+    )
+    x = np.random.default_rng(side).integers(-9, 10, (20, 24)).astype(np.float32)
+    found = run_everywhere(window, (1,), x, np.zeros(120, np.float32), 20, 24, 120, side, 2, 512)[1]
+    grown = np.zeros((20 + side, 24 + side), np.float32)
+    grown[:20, :24] = x
+    wanted = sum(grown[i : i + 20 : 2, j : j + 24 : 2] for i in range(side) for j in range(side))
+    assert np.array_equal(found, np.asarray(wanted).ravel())
+
+
+@triton.jit
+def taps(x_ptr, at_ptr, out_ptr, C, N, FOUND: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.load(at_ptr + i)
+    for channel in range(C):
+        if FOUND:
+            at = tl.load(at_ptr + channel * N + i)
+        start = x_ptr + channel * N
+        total = tl.zeros([BLOCK], tl.float32)
+        for tap in tl.static_range(4):
+            total += tl.load(start + at + tap)
+        tl.store(out_ptr + channel * N + i, total)
+
+
+@pytest.mark.parametrize("found", [False, True])
+def test_registers_for_loads_from_places_that_are_known(found: bool) -> None:
+    """Few registers have ptxas put uses between the loads of an iteration; places found in it are waited for anyway."""
+    text = taps.translate(f"*fp32:16, *i32:16, *fp32:16, i32, i32, {found}, 512").source
+    assert ("MIN_BLOCKS" in text) != found

@@ -15,17 +15,16 @@ from collections.abc import Mapping, Set
 
 from ...analysis.facts import Facts
 from ...hardware import REGISTER_FILE
-from ...ir.nodes import Effect, For, Kernel, Variable, While
+from ...ir.nodes import Assign, Effect, For, Kernel, Statement, Variable, While
 from ...ir.structured import assigns
-from ...ir.walk import statements
-from ..staging.warp_copies import is_computed_anywhere
+from ...ir.walk import reachable, statements, used_variables
 from ..tiles.layout import Layout
 from ..tiles.layout_problem import Access, Problem
 from ..tiles.registers import register_count
 
 THREADS_AT_ONCE = 768  # on a multiprocessor: 80 registers each
 LEAST_BYTES = 16  # that a thread loads in an iteration
-LEAST_BESIDE_STORES = 64  # in one that stores as well: the next one's loads stay behind that
+LEAST_BESIDE_STORES = 32  # in one that stores as well: the next one's loads stay behind that
 ADDRESSES = 32  # registers beside those of tiles
 MUCH_LOADED = 64  # registers of a thread, without a loop
 FEW_OTHERS = 16  # registers beside those, without a loop
@@ -70,11 +69,22 @@ def _is_single(access: Access) -> bool:
 def _adds_up(loop: For | While, facts: Facts, layouts: Mapping[Variable, Layout]) -> bool:
     inner = list(statements(loop.body))
     loads = [s for s in inner if assigns(s, "load")]
-    if not all(is_computed_anywhere(load.value.args[0], facts, {}) for load in loads):  # type: ignore[attr-defined]
+    if _finds_places(inner, loads):
         return False
     stores = any(isinstance(s, Effect) and s.call.op == "store" for s in inner)
     least = LEAST_BESIDE_STORES if stores else LEAST_BYTES
     return sum(_bytes_of_thread(load.targets[0], layouts) for load in loads) >= least
+
+
+def _finds_places(inner: list[Statement], loads: list[Assign]) -> bool:
+    """Whether an iteration loads from places that follow from tiles that it has loaded; scalars come ahead of it."""
+    assignments = [s for s in inner if isinstance(s, Assign)]
+    users: dict[Variable, list[Variable]] = {}
+    for assignment in assignments:
+        for variable in used_variables(assignment.value):
+            users.setdefault(variable, []).extend(assignment.targets)
+    loaded = reachable([target for load in loads for target in load.targets if target.type.is_tile], users)
+    return any(not loaded.isdisjoint(used_variables(load.value.args[0])) for load in loads)  # type: ignore[attr-defined]
 
 
 def _bytes_of_thread(tile: Variable, layouts: Mapping[Variable, Layout]) -> int:

@@ -3,7 +3,8 @@
 In: a loop without a ring. Out: a factor. A thread that loads a few elements a trip waits for memory in every one of them;
 where the number of trips is known, and no trip has threads wait for each other, several are written as one. Where trips
 divide by what only counts them, such as the weights of Welford's sums, all are, so that divisors are numbers. So are those of a
-loop with a condition that numbers decide (`schedule/rewrites/counted_whiles.py`): what counts them is no variable then.
+loop with a condition that numbers decide (`schedule/rewrites/counted_whiles.py`): what counts them is no variable then. Of loops
+in loops all trips are written out if they load little: the compiler does that with the inner ones alone.
 
 A loop of wgmma whose sums other statements use as well is never unrolled: ptxas (NVRTC 13.0 to 13.5) does that by itself where it
 knows the number of trips, and then takes one trip's sum for another's. Nor does a `loop_unroll_factor` of the user's unroll it.
@@ -26,19 +27,20 @@ ALL_COUNTED_TRIPS = 32  # of trips that divide by what counts them
 TRIPS_AT_ONCE = 4
 MOST_ELEMENTS = 8  # that a thread loads of a tile in a trip: with more, a trip has enough loads of its own
 MOST_STATEMENTS = 40
+MOST_OF_NEST = 64  # elements that a thread loads in a nest of loops, such as those of a window of 3 x 3
 DIVISIONS = ("div", "fdiv", "div_rn")
 
 
 def unroll_factor(loop: For, facts: Facts, layouts: Mapping[Variable, Layout]) -> int | None:
     """The factor; None where the loop stays as it is."""
-    bounds = [_number(bound, facts) for bound in (loop.start, loop.stop, loop.step)]
-    if None in bounds or not bounds[2]:
+    trips = _trips(loop, facts)
+    if trips is None:
         return None
-    start, stop, step = map(int, bounds)  # type: ignore[arg-type]
-    trips = -(-(stop - start) // step)
     inner = list(statements(loop.body))
-    loads = [s.targets[0] for s in inner if assigns(s, "load")]
-    sizes = [layouts[tile].num_registers for tile in loads if tile in layouts]
+    if any(isinstance(statement, For) for statement in inner):
+        size = _size_of_nest(loop.body, facts, layouts)
+        return trips if size is not None and 0 < size * trips <= MOST_OF_NEST else None
+    sizes = [size for statement in inner if (size := _loaded(statement, layouts))]
     if trips < TRIPS_AT_ONCE or not sizes or max(sizes) > MOST_ELEMENTS or len(inner) > MOST_STATEMENTS:
         return None
     if not all(_is_simple(statement) for statement in inner):
@@ -47,9 +49,45 @@ def unroll_factor(loop: For, facts: Facts, layouts: Mapping[Variable, Layout]) -
     return trips if trips <= all_trips else TRIPS_AT_ONCE
 
 
+def _trips(loop: For, facts: Facts) -> int | None:
+    """How many trips a loop has, where numbers say it."""
+    start, stop, step = (_number(bound, facts) for bound in (loop.start, loop.stop, loop.step))
+    if start is None or stop is None or not step:
+        return None
+    return len(range(start, stop, step))
+
+
+def _loaded(statement: Statement, layouts: Mapping[Variable, Layout]) -> int:
+    """How many elements of a tile a thread loads in a statement."""
+    if not assigns(statement, "load") or statement.target not in layouts:
+        return 0
+    return layouts[statement.target].num_registers
+
+
+def _size_of_nest(block: tuple[Statement, ...], facts: Facts, layouts: Mapping[Variable, Layout]) -> int | None:
+    """How many elements a thread loads in a block and in the loops inside of it; None where these are not to be written out."""
+    total = 0
+    for statement in block:
+        if isinstance(statement, For):
+            trips, size = _trips(statement, facts), _size_of_nest(statement.body, facts, layouts)
+            if trips is None or size is None:
+                return None
+            total += trips * size
+        elif isinstance(statement, If) or not _is_simple(statement):
+            return None
+        elif isinstance(statement, Inlined):
+            size = _size_of_nest(statement.body, facts, layouts)
+            if size is None:
+                return None
+            total += size
+        else:
+            total += _loaded(statement, layouts)
+    return total
+
+
 def unrolls_by_itself(loop: For, facts: Facts) -> bool:
     """Whether ptxas may unroll a loop unasked: its trips are a number."""
-    return None not in [_number(bound, facts) for bound in (loop.start, loop.stop, loop.step)]
+    return _trips(loop, facts) is not None
 
 
 def stays_rolled(loop: For, dots: Mapping[int, DotPlan]) -> bool:
