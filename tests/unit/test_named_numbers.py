@@ -10,9 +10,10 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.frontend.named_numbers import named
 from tilewright.frontend.values import Const
+from tilewright.ir.symbols import Name, spelled
 
 PYTHON = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv}
-N, M = Const(64, "N"), Const(16, "M")
+N, M = Const(64, Name("N")), Const(16, Name("M"))
 
 
 def computed(left: Const | int, sign: str, right: Const | int) -> Const:
@@ -39,21 +40,22 @@ def computed(left: Const | int, sign: str, right: Const | int) -> Const:
         (computed(-1, "*", N), "(-1) * N"),
         (computed(computed(-1, "*", N), "/", M), None),  # C rounds it towards zero
         (computed(3, "+", 4), None),
-        (computed(Const(2**31 - 1, "HUGE"), "+", 1), None),
-        (computed(Const(2**31 - 1, "HUGE"), "-", 1), "HUGE - 1"),
+        (computed(Const(2**31 - 1, Name("HUGE")), "+", 1), None),
+        (computed(Const(2**31 - 1, Name("HUGE")), "-", 1), "HUGE - 1"),
     ],
 )
 def test_sums_end_in_one_number(found: Const, text: str | None) -> None:
-    assert found.symbol == text
+    assert (found.symbol and spelled(found.symbol)) == text
     if text is not None:
         assert eval(text.replace("/", "//"), {"N": 64, "M": 16, "HUGE": 2**31 - 1}) == found.value
 
 
 def test_what_stands_in_front_of_the_number_does_not_overflow() -> None:
-    half = Const(1 << 30, "HALF")
+    half = Const(1 << 30, Name("HALF"))
     less = computed(half, "-", 1)
     assert computed(less, "+", half).symbol is None  # HALF + HALF does
-    assert computed(less, "-", half).symbol == "HALF - HALF - 1"
+    found = computed(less, "-", half).symbol
+    assert found is not None and spelled(found) == "HALF - HALF - 1"
 
 
 @triton.jit

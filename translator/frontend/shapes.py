@@ -6,8 +6,8 @@ import operator
 
 from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Expr, Literal
-from ..ir.static_loops import OfTrips
-from ..ir.types import ValueType
+from ..ir.symbols import AsFloat, Symbol
+from ..ir.types import ValueType, symbol_of
 from ..language.dtypes import DType, Element, float32
 from ..language.hints import check_size, instead_of, shown
 from ..ops.casts import check_cast, rounded
@@ -17,7 +17,7 @@ from .values import Const, Tuple, Value
 
 EXACT = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 LEAST_NORMAL = 2.0**-126  # of fp32
-ROUNDED = {"fp16": "__float2half", "bf16": "__float2bfloat16"}  # what C converts an integer with, by way of float
+ROUNDED = ("fp16", "bf16")  # what C converts an integer to by way of float
 EXACT_IN_FLOAT = 1 << 24
 
 
@@ -81,7 +81,7 @@ def common_shape(shapes: list[tuple[int, ...]], span: Span) -> tuple[int, ...]:
                     span,
                     "expand one of them with [:, None] or [None, :], or use equal block sizes",
                 )
-            if result[axis] == 1 or getattr(side, "symbol", None):
+            if result[axis] == 1 or symbol_of(side):
                 result[axis] = side
     return of_fair_size(tuple(result), span)
 
@@ -136,14 +136,13 @@ def cast_to(expr: Expr, element: Element, span: Span, rounding: str | None = Non
     return Call(expr.type.with_element(element), "cast", (expr,), attributes, span=span)
 
 
-def _as_float(symbol: str | None, value: object, element: DType) -> str | None:
-    """How an integer that has a name is spelled as a floating-point number."""
+def _as_float(symbol: Symbol | None, value: object, element: DType) -> Symbol | None:
+    """What an integer that has a name is called as a floating-point number."""
     if not symbol or type(value) is not int:
         return None
-    if element.name in ROUNDED:
-        is_exact = isinstance(symbol, OfTrips) and max(map(abs, symbol.reach)) <= EXACT_IN_FLOAT
-        return f"{ROUNDED[element.name]}({symbol})" if is_exact else None
-    return f"static_cast<{element.cuda}>({symbol})" if element.name in ("fp32", "fp64") else None
+    is_exact = symbol.trips is not None and max(map(abs, symbol.trips.reach)) <= EXACT_IN_FLOAT
+    has_name = element.name in ("fp32", "fp64") or (element.name in ROUNDED and is_exact)
+    return AsFloat(symbol, trips=symbol.trips) if has_name else None
 
 
 def _cast_literal(expr: Literal, element: DType, span: Span) -> Expr:

@@ -7,7 +7,8 @@ import re
 
 from ...hardware import BOX_ALIGNMENT, CHUNK_BYTES, SWIZZLE_ALIGNMENT
 from ...ir.nodes import Statement, Variable
-from ...ir.types import Dim, padded
+from ...ir.symbols import spelled
+from ...ir.types import padded, symbol_of
 from ...schedule.accesses.access import Access
 from ...schedule.products.dot_plan import Operand
 from ...schedule.products.dots import k_axis
@@ -101,8 +102,8 @@ class OperandPlace:
         """The elements of K that the instructions take, by the user's name for the side where that is all."""
         side = self.variable.type.shape[self.k_axis]
         depth = instruction.depth(side)
-        if depth == side and isinstance(side, Dim) and side.symbol:
-            return side.symbol
+        if depth == side and (symbol := symbol_of(side)):
+            return spelled(symbol)
         return context.large("MMA_DEPTH", depth, "elements of K that the instructions take")
 
     def place(self, context: Context, mn: str, k: str, batch: str = "0", lines: str = "") -> str:
@@ -217,8 +218,9 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
 
 def _own_depth(context: Context, variable: Variable, side: int) -> str:
     """The elements of K that a tile has itself, by the user's name where there is one."""
-    symbol = side.symbol if isinstance(side, Dim) else None
-    return symbol or context.large(f"{variable.name.upper()}_DEPTH", int(side), f"elements of {variable.name} along K")
+    if symbol := symbol_of(side):
+        return spelled(symbol)
+    return context.large(f"{variable.name.upper()}_DEPTH", int(side), f"elements of {variable.name} along K")
 
 
 def _zeros(context: Context, place: OperandPlace, instruction: Instruction) -> tuple[Node, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...ir.types import Dim, padded
+from ...ir.symbols import Name, spelled
+from ...ir.types import padded, symbol_of
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.point import Index, Point, coordinate, point_of
@@ -16,12 +17,11 @@ def dimensions(context: Context, shape: tuple[int, ...], leading: str = "") -> s
 
 def side_text(context: Context, side: int) -> str:
     """A side, padded to a power of two, by the name that the user gave it where it has one."""
-    symbol = side.symbol if isinstance(side, Dim) else None
-    if symbol and padded(side) == side:
-        return symbol
-    number = padded(side)
-    if symbol and symbol.isidentifier():
-        return context.large(f"PADDED_{symbol}", number, f"{symbol}, padded to a power of two")
+    symbol, number = symbol_of(side), padded(side)
+    if symbol and number == side:
+        return spelled(symbol)
+    if isinstance(symbol, Name):
+        return context.large(f"PADDED_{symbol.word}", number, f"{symbol.word}, padded to a power of two")
     return context.large("TILE_SIDE", number, "a side of a tile in shared memory")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ...frozen import frozen
 from ...hardware import SWIZZLE_ALIGNMENT, SWIZZLED_LINE_BYTES, WARPGROUP_BITS
 from ...ir.nodes import Call, Effect, Expr, For, Return, Use, Variable, While
+from ...ir.symbols import Name
 from ...ir.types import Dim, ValueType
 from ...ir.walk import statements
 from ...schedule.accesses.access import Access
@@ -200,7 +201,7 @@ def _piece_side(context: Context, whole: SharedTile, type_: ValueType, word: str
     """The width of a piece: a line of the widest swizzle."""
     text = f"{SWIZZLED_LINE_BYTES} / sizeof({ctype(type_)})"
     name = context.constant("PIECE_WIDTH", whole.line, f"columns of a piece of {word}: 128 bytes", text, "stores")
-    return Dim(whole.line, name)
+    return Dim(whole.line, Name(name))
 
 
 def _write(

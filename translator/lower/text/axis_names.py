@@ -15,7 +15,8 @@ from dataclasses import replace
 
 from ...frozen import frozen
 from ...hardware import LANE_BITS, WARP_SIZE
-from ...ir.types import Dim, padded
+from ...ir.symbols import Name
+from ...ir.types import padded, symbol_of
 from ...schedule.tiles.layout import REGISTER, Layout
 from .names import Names
 from .unit import COMMENT_ROOM, Constant, Place
@@ -172,7 +173,8 @@ class AxisNames:
 
     def _add(self, bits: tuple[int, ...], side: int, rank: int, axis: int, name: str, thread_bits: int) -> None:
         index, count, place, noun = WORDS[rank][axis]
-        symbol = side.symbol if isinstance(side, Dim) and side.symbol and side.symbol.isidentifier() else None
+        called = symbol_of(side)
+        symbol = called.word if isinstance(called, Name) else None
         prefix = f"{name}_" if noun in self._plain_nouns else ""
         self._plain_nouns.add(noun)
         as_many = [r for r in self._axes.values() if (r.tile, r.noun, r.side) == (name, noun, side)]

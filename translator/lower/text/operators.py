@@ -6,17 +6,8 @@ import re
 from collections.abc import Iterable
 
 from ...frozen import frozen
+from ...ir.c_operators import ATOM, PRECEDENCE, UNARY
 
-ATOM = 16
-UNARY = 15
-PRECEDENCE = (
-    dict.fromkeys(("*", "/", "%"), 13)
-    | dict.fromkeys(("+", "-"), 12)
-    | dict.fromkeys(("<<", ">>"), 11)
-    | dict.fromkeys(("<", "<=", ">", ">="), 10)
-    | dict.fromkeys(("==", "!="), 9)
-    | {"&": 8, "^": 7, "|": 6, "&&": 5, "||": 4, "?": 3}
-)
 MIXED = frozenset(("&", "^", "|", "<<", ">>", "&&", "||"))  # operators whose mixtures compilers warn about
 SHIFTS = ("<<", ">>")  # whose first operand alone decides on the type of the result
 OF_BOOLS = ("<", "<=", ">", ">=", "==", "!=", "&&", "||")  # whose result is a bool
