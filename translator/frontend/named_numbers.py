@@ -9,11 +9,14 @@ import operator
 from math import gcd
 from typing import Any
 
-from ..ir.symbols import Number, OfTrips, Operation, Opposite, Symbol
+from ..ir.symbols import AsFloat, Number, OfTrips, Operation, Opposite, Symbol
+from ..language.dtypes import DType
 from .values import Const
 
 PYTHON = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv, "%": operator.mod}
 OTHER_SIGN = {"+": "-", "-": "+"}
+ROUNDED = ("fp16", "bf16")  # what C converts an integer to by way of float
+EXACT_IN_FLOAT = 1 << 24
 
 
 def named(left: Const, sign: str, right: Const, value: Any) -> Symbol | None:
@@ -75,6 +78,23 @@ def opposite(value: Const) -> Symbol:
         return Opposite(_called(value))
     least, most = value.trips.reach
     return Opposite(_called(value), trips=OfTrips((-most, -least), value.trips.divisor))
+
+
+def called_as(symbol: Symbol | None, value: Any, element: DType) -> Symbol | None:
+    """What a number that is called `symbol` is called as one of another type; None where that takes a number.
+
+    An integer's name stands for the float that it becomes, and for the integer that this becomes again. A float's is that of
+    no integer: C would divide by a float.
+    """
+    if isinstance(symbol, AsFloat):
+        symbol, value = symbol.integer, int(value)
+    if symbol is None or isinstance(value, float):
+        return symbol if element.is_floating() else None
+    if element.is_int():
+        return symbol
+    is_exact = symbol.trips is not None and max(map(abs, symbol.trips.reach)) <= EXACT_IN_FLOAT
+    has_name = element.name in ("fp32", "fp64") or (element.name in ROUNDED and is_exact)
+    return AsFloat(symbol, trips=symbol.trips) if has_name and type(value) is int else None
 
 
 def is_c_int(number: Any) -> bool:

@@ -6,19 +6,17 @@ import operator
 
 from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Expr, Literal
-from ..ir.symbols import AsFloat, Symbol
 from ..ir.types import ValueType, symbol_of
 from ..language.dtypes import DType, Element, float32
 from ..language.hints import check_size, instead_of, shown
 from ..ops.casts import check_cast, rounded
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
+from .named_numbers import called_as
 from .values import Const, Tuple, Value
 
 EXACT = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 LEAST_NORMAL = 2.0**-126  # of fp32
-ROUNDED = ("fp16", "bf16")  # what C converts an integer to by way of float
-EXACT_IN_FLOAT = 1 << 24
 
 
 def to_expr(value: Value, span: Span, dtype: Element | None = None) -> Expr:
@@ -37,9 +35,7 @@ def to_expr(value: Value, span: Span, dtype: Element | None = None) -> Expr:
         number = float(value.value) if isinstance(own, DType) and own.is_floating() else value.value
         if isinstance(own, DType) and own.is_int() and not own.is_bool():
             number = int(number)
-        symbol = value.symbol if isinstance(own, DType) and (own.is_int() or isinstance(value.value, float)) else None
-        if isinstance(own, DType) and not symbol:
-            symbol = _as_float(value.symbol, value.value, own)
+        symbol = called_as(value.symbol, value.value, own) if isinstance(own, DType) else None
         return Literal(ValueType(own), number, symbol=symbol, base=value.base, span=span)
     remedy = instead_of(value.value if isinstance(value, Const) else () if isinstance(value, Tuple) else "")
     raise DTypeError(f"expected a number or a tile, got {describe(value)}", span, remedy)
@@ -136,22 +132,14 @@ def cast_to(expr: Expr, element: Element, span: Span, rounding: str | None = Non
     return Call(expr.type.with_element(element), "cast", (expr,), attributes, span=span)
 
 
-def _as_float(symbol: Symbol | None, value: object, element: DType) -> Symbol | None:
-    """What an integer that has a name is called as a floating-point number."""
-    if not symbol or type(value) is not int:
-        return None
-    is_exact = symbol.trips is not None and max(map(abs, symbol.trips.reach)) <= EXACT_IN_FLOAT
-    has_name = element.name in ("fp32", "fp64") or (element.name in ROUNDED and is_exact)
-    return AsFloat(symbol, trips=symbol.trips) if has_name else None
-
-
 def _cast_literal(expr: Literal, element: DType, span: Span) -> Expr:
     type_, source = expr.type.with_element(element), expr.type.dtype
     held = rounded(expr.value, source) if source.is_floating() else expr.value
     if element.is_floating():
         same = rounded(float(expr.value), element) == rounded(float(held), element)
         number = float(expr.value if same else held)  # as it was written, where that comes to the same
-        return Literal(type_, number, symbol=_as_float(expr.symbol, expr.value, element), span=span)
+        symbol = None if source.is_floating() else called_as(expr.symbol, expr.value, element)
+        return Literal(type_, number, symbol=symbol, span=span)
     if isinstance(held, float) and not held.is_integer():
         return Call(type_, "cast", (expr,), (), span=span)
     value = int(held) & ((1 << element.bits) - 1)
@@ -159,7 +147,7 @@ def _cast_literal(expr: Literal, element: DType, span: Span) -> Expr:
         value -= 1 << element.bits
     if isinstance(held, float) and value != held:
         return Call(type_, "cast", (expr,), (), span=span)  # out of range: the machine says what comes of it
-    symbol = expr.symbol if value == expr.value else None
+    symbol = called_as(expr.symbol, expr.value, element) if value == expr.value else None
     return Literal(type_, value, symbol=symbol, base=expr.base, span=span)
 
 
