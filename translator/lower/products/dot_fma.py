@@ -48,7 +48,7 @@ def lower_fma(context: Context, statement: Assign, plan: DotPlan) -> tuple[tuple
 
 def side_of(context: Context, side: int) -> str:
     """A side by its name, unpadded."""
-    return str(int(side)) if padded(side) != side else side_text(context, side)
+    return str(int(side)) if padded(side) != side else side_text(context, side).text
 
 
 def _axis(point: Point, axis: int) -> Point:

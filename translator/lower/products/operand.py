@@ -32,7 +32,7 @@ def shared_array(
     context: Context, owner: int, purpose: str, name: str, variable: Variable, tile: SharedTile, comment: str
 ) -> None:
     """Asks for the array of a tile, with all its stages: for a `purpose` of a statement, or of a variable (by its key)."""
-    sides = size_text(context, tile.shape)
+    sides = size_text(context, tile.shape).text
     stages = (
         f"[{context.constant('NUM_STAGES', tile.stages, 'tiles in shared memory at once', topic='stages')}]"
         if tile.stages > 1
@@ -49,7 +49,7 @@ def place_text(context: Context, tile: SharedTile, element: str, slow: str, fast
     """The offset of an element (of C++ type `element`) within one stage, as text."""
     if tile.swizzle:
         helper = context.use_helper("swizzled")
-        width, lines = (side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+        width, lines = (side_text(context, tile.shape[axis]).text for axis in (tile.fast, tile.slow))
         text = f"{helper}<{element}, {width}, {lines}>({slow}, {fast})"
     else:
         text = _further(slow, context.large("SHARED_LINE", tile.line, "elements of a line in shared memory"), fast)
@@ -116,7 +116,7 @@ class OperandPlace:
         if not lines:
             return text
         line = line_elements(context, self.tile, self.variable, self.variable.name.upper())
-        return f"{text} + {f'({lines})' if '+' in lines else lines} * {line}"
+        return f"{text} + {f'({lines})' if '+' in lines else lines} * {line.within(14)}"
 
 
 def operand_place(
@@ -165,7 +165,7 @@ def _turned(
         comment = "of transposed tiles: one is read while the next is written"
         count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
         outer, array = f"[{count}]", f"{name}[{context.stages.trip_count} % {count}]"
-    sides = size_text(context, tile.shape)
+    sides = size_text(context, tile.shape).text
     alignment = SWIZZLE_ALIGNMENT if tile.swizzle else CHUNK_BYTES
     several = f"{stages} of " if stages > 1 else ""
     context.stages.turned[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
@@ -179,7 +179,7 @@ def _turned(
     if matrices:
         context.use_helper("stmatrix", "stmatrix_x4", count=4)
     helper = context.use_helper("transpose_bytes", matrices=matrices)
-    lines, width = (side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+    lines, width = (side_text(context, tile.shape[axis]).text for axis in (tile.fast, tile.slow))
     turn = Line(f"{helper}<{lines}, {width}>({array}, {source});")
     return (*before, turn), OperandPlace(array, tile, operand, is_a)
 
@@ -237,7 +237,7 @@ def _zeros(context: Context, place: OperandPlace, instruction: Instruction) -> t
     if len(tile.shape) == 2:
         mn, batch = f"{e} / {rest}", "0"
     else:
-        mn = f"{e} / {rest} % {side_text(context, tile.shape[place.mn_axis])}"
+        mn = f"{e} / {rest} % {side_text(context, tile.shape[place.mn_axis]).within(14)}"
         batch = f"{e} / {context.large('PLANE_ZEROS', rest * others, f'{lacking}, of a plane')}"
     at = place.place(context, mn, f"{_own_depth(context, variable, side)} + {e} % {rest}", batch)
     line = Line(f"{place.base}[{at}] = {literal_text(0, variable.type.dtype)};")

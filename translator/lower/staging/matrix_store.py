@@ -63,7 +63,7 @@ def write_across(
     own = context.axis_names.thread_text(
         (*[REGISTER] * len(ROW_IN_PIECE), *layout.axes[1][len(ROW_IN_PIECE) :]), "column"
     )
-    sides = ", ".join(side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+    sides = ", ".join(side_text(context, tile.shape[axis]).text for axis in (tile.fast, tile.slow))
     count, c, several = context.count(layout.axes[0]), context.names.shared_index("c"), layout.registers(1) > 2
     columns = (c, f"{c} + 1") if several else ("0", "1")
     at = f"{own} + {c} * {OTHER_PIECE}" if several else own
@@ -87,7 +87,7 @@ def write_matrices(
     warp_row = context.axis_names.thread_text(
         (*[REGISTER] * len(ROW_IN_PIECE), *layout.axes[0][len(ROW_IN_PIECE) :]), "row"
     )
-    sides = ", ".join(side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+    sides = ", ".join(side_text(context, tile.shape[axis]).text for axis in (tile.fast, tile.slow))
     r, several = context.names.shared_index("r"), layout.registers(0) > 2
     rows = (r, f"{r} + 1") if several else ("0", "1")
     at = f"{warp_row} + {r} * {OTHER_PIECE}" if several else warp_row

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...frozen import frozen
 from ...ir.c_operators import ATOM, PRECEDENCE, UNARY
@@ -83,6 +83,14 @@ def added(terms: Iterable[str]) -> str:
     """The sum of some terms; a negative number or name is subtracted."""
     first, *others = terms
     return first + "".join(f" - {one[1:]}" if NEGATIVE.fullmatch(one) else f" + {one}" for one in others)
+
+
+def multiplied(factors: Sequence[Text]) -> Text:
+    """The product of some factors."""
+    if len(factors) < 2:
+        return factors[0] if factors else Text("1")
+    first, *others = factors
+    return Text(" * ".join((first.within(13), *(one.within(14) for one in others))), 13, "*")
 
 
 def loosest(text: str) -> int:
