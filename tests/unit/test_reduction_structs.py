@@ -11,7 +11,7 @@ import tilewright.language as tl
 from tilewright.lower.reductions.combine import Combination
 from tilewright.lower.reductions.reduction import Reduction, loop_names
 from tilewright.lower.text.needs import Needs
-from tilewright.lower.text.point import Index, point_of
+from tilewright.lower.text.point import point_of, register
 from tilewright.runtime.building import nvrtc
 from tilewright.schedule.tiles.layout import REGISTER, Layout
 
@@ -337,8 +337,8 @@ def test_a_reduced_axis_counts_by_another_name_than_what_is_kept() -> None:
     source = Layout(((REGISTER, 0), (REGISTER, 1)), 2)
     kept = Layout(((REGISTER, 1),), 2)
     plan = Reduction((), source, (0,), kept, (0,), (), Combination("ArgMax", "ArgMax", (), None, None))
-    assert loop_names(plan, point_of(kept, (Index("c"),)), ["c", "c"]) == ["cc", "c"]
-    assert loop_names(plan, point_of(kept, (Index("c"),)), ["r", "c"]) == ["r", "c"]
+    assert loop_names(plan, point_of(kept, (register("c"),)), ["c", "c"]) == ["cc", "c"]
+    assert loop_names(plan, point_of(kept, (register("c"),)), ["r", "c"]) == ["r", "c"]
 
 
 @triton.jit

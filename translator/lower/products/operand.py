@@ -69,7 +69,7 @@ def _further(number: str, size: str, rest: str) -> str:
 
 def element_place(context: Context, tile: SharedTile, variable: Variable, point: Point) -> str:
     """The offset of the element at a point of a variable's tile."""
-    axes = [coordinate(Point(point.layout, point.indices, (bits,)), 0, context.axis_names) for bits in point.axes]
+    axes = [coordinate(Point(point.layout, point.indices, (bits,)), 0, context.axis_names).text for bits in point.axes]
     return place_text(context, tile, ctype(variable.type), axes[tile.slow], axes[tile.fast], axes[0])
 
 
@@ -208,7 +208,7 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
         if padded(side) == side:
             return (*naming, line)
         k = coordinate(Point(point.layout, point.indices, (point.axes[place.k_axis],)), 0, context.axis_names)
-        return (Branch(f"{k} < {_own_depth(context, variable, side)}", (*naming, line)),)
+        return (Branch(f"{k.text} < {_own_depth(context, variable, side)}", (*naming, line)),)
 
     nodes = vectors(context, layout, access, write)
     if guard := copies_guard(context, layout):

@@ -7,7 +7,7 @@ from ...ir.types import padded, symbol_of
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.operators import Text, multiplied
-from ..text.point import Index, Point, coordinate, point_of
+from ..text.point import FIRST, Point, coordinate, point_of
 from ..text.spell import symbol_text
 
 
@@ -38,11 +38,11 @@ def place(context: Context, point: Point, shape: tuple[int, ...]) -> str:
     for axis, side in enumerate(shape):
         if padded(side) > 1:
             one = Point(point.layout, point.indices, (point.axes[axis],))
-            subscripts.append(f"[{coordinate(one, 0, context.axis_names)}]")
+            subscripts.append(f"[{coordinate(one, 0, context.axis_names).text}]")
     return "".join(subscripts) or "[0]"
 
 
-def number_of(context: Context, bits: tuple[int, ...], thread_bits: int) -> str:
-    """The number that some bits of the thread's index spell, as text."""
+def number_of(context: Context, bits: tuple[int, ...], thread_bits: int) -> Text:
+    """The number that some bits of the thread's index spell."""
     layout = Layout((bits,), thread_bits)
-    return coordinate(point_of(layout, (Index("0"),)), 0, context.axis_names)
+    return coordinate(point_of(layout, (FIRST,)), 0, context.axis_names)

@@ -20,7 +20,8 @@ from ..products.operand import element_place, place_line
 from ..shared.arrays import side_text, size_text
 from ..shared.turns import STORES
 from ..text.element import run_at
-from ..text.point import Index, point_of
+from ..text.operators import ZERO, Text
+from ..text.point import FIRST, point_of, register, vector_start
 from ..text.rounding import materialised
 from ..text.unit import Branch, Line, Loop, Node, Shared
 from .matrix_store import stores_across, stores_matrices, write_across, write_matrices
@@ -221,9 +222,9 @@ def _write(
     if stores_across(layout, tile) and not cut:
         return write_across(context, variable, layout, tile, array)
     v, r = context.names.shared_index("v"), context.axis_indices(layout)[slow]
-    inside = Index(f"{v} * {width_text}", v, width_text) if width > 1 else Index(v)
-    inside = inside if vectors > 1 else Index("0", "0", width_text)
-    row = Index(r if rows > 1 else "0")
+    inside = vector_start(Text(v), width_text) if width > 1 else register(v)
+    inside = inside if vectors > 1 else vector_start(ZERO, width_text)
+    row = register(r) if rows > 1 else FIRST
     at = point_of(layout, (inside, row) if fast == 0 else (row, inside))
     place = element_place(context, tile, variable, at)
     naming, place = place_line(context, place, variable.name, vectors > 1 or rows > 1)

@@ -42,7 +42,7 @@ def place_of_own(context: Context, statement: Assign, point: Point, slot: str) -
     for axis in layout.array_axes():
         index, repeat = point.indices[axis], dict(access.repeats).get(axis, 1)
         count = vectors_name(context, layout, access) if axis == access.axis else context.count(layout.axes[axis])
-        text = index.vector or index.text
+        text = index.vector.text if index.vector else index.text
         if text == "0":
             continue  # the only one
         if repeat > 1:

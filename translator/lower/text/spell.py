@@ -59,7 +59,7 @@ class Speller:
         arithmetic: Arithmetic,
         used: Used,
         variable_text: VariableText,
-        coordinate_of: Callable[[Point], str],
+        coordinate_of: Callable[[Point], Text],
         function_name: Callable[[DeviceFunction], str],
         launch_word: Callable[[str, int], str],
         needs_no_use: Callable[[Variable], bool],
@@ -232,13 +232,13 @@ class Speller:
     def _arange(self, call: Call, point: Point | None) -> Text:
         if point is None:
             raise CompilationError("tl.arange outside a tile", call.span)
-        text = self._coordinate_of(point)
+        coordinate = self._coordinate_of(point)
         start = call.attribute("start")
-        if text == "0":
+        if coordinate.text == "0":
             return Text(str(start), UNARY if start < 0 else ATOM, number=start)
         if start:
-            text = f"{text} + {start}" if start > 0 else f"{text} - {-start}"
-        return Text(text, loosest(text), "+" if loosest(text) == 12 else "*")
+            coordinate = Text(added((coordinate.within(12), str(start))), 12, "+")
+        return coordinate
 
     def _cast(self, call: Call, below: Point | None, wide: bool) -> Text:
         source, wanted = call.args[0].type.element, call.type.element
@@ -457,6 +457,6 @@ def _has_product(expr: Expr) -> bool:
     return isinstance(expr, Call) and (expr.op == "mul" or any(_has_product(arg) for arg in expr.args))
 
 
-def coordinate_speller(axis_names: object) -> Callable[[Point], str]:
+def coordinate_speller(axis_names: object) -> Callable[[Point], Text]:
     """The function that spells the coordinate of a one-axis point with `axis_names`."""
     return lambda point: coordinate(point, 0, axis_names)  # type: ignore[arg-type]
