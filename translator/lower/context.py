@@ -277,7 +277,7 @@ class Context:
 
     def warp_place(self, name: str, axis: tuple[int, ...], noun: str, tile: str) -> str:
         """The first coordinate of this warp along an axis of an accumulator."""
-        text = self.axis_names.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis), noun)
+        text = self.axis_names.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis), noun).text
         if text == "0":
             return text
         subject = "where the warp's part begins"

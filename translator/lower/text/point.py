@@ -231,8 +231,8 @@ def _segments(point: Point, bits: tuple[PointBit, ...], axis_names: AxisNames | 
             if axis_names and isinstance(first, int) and low > 5
             else AxisNames.power(1 << low)
         )
-        text = text if low == 0 else infix(text, "/", Text(below))
-        text = text if low + len(run) == total else infix(text, "%", Text(AxisNames.power(1 << len(run))))
+        text = text if low == 0 else infix(text, "/", below)
+        text = text if low + len(run) == total else infix(text, "%", AxisNames.power(1 << len(run)))
         yield text if position == 0 else infix(text, "*", Text(str(1 << position)))
 
 
