@@ -10,6 +10,7 @@ import tilewright.language as tl
 from box_checks import check, described, outcomes
 from tilewright.analysis.boxes import Box, parameter_text
 from tilewright.ir.nodes import Call, Expr, Literal, Use, Variable
+from tilewright.ir.symbols import Name
 
 # ------------------------------------------------------------------------------------------------------- the matmul
 
@@ -282,7 +283,7 @@ def test_parameter_text() -> None:
     assert parameter_text(call("mul", call("add", n, m), Literal(scalar, 4))) == "(n + m) * 4"
     assert parameter_text(call("sub", n, call("sub", m, Literal(scalar, -1)))) == "n - (m - (-1))"
     assert parameter_text(call("mod", n, call("mul", m, m))) == "n % (m * m)"
-    assert parameter_text(call("eq", call("mod", n, Literal(scalar, 128, symbol="BLOCK")), m)) == "n % 128 == m"
+    assert parameter_text(call("eq", call("mod", n, Literal(scalar, 128, symbol=Name("BLOCK"))), m)) == "n % 128 == m"
     assert parameter_text(call("neg", n)) == "(-n)"
     assert parameter_text(call("mod", call("floordiv", n, Literal(scalar, 2)), Literal(scalar, 16))) == "n // 2 % 16"
     with pytest.raises(TypeError):

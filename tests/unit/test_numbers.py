@@ -197,6 +197,26 @@ def test_floats_have_the_names_that_stand_for_them(run_everyhow: Any) -> None:
 
 
 @triton.jit
+def floats_as_integers(x_ptr, out_ptr, RATE: tl.constexpr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs)
+    WHOLE: tl.constexpr = 3.0
+    tl.store(out_ptr + offs, x // int(RATE))
+    tl.store(out_ptr + BLOCK + offs, x // tl.full((BLOCK,), WHOLE, tl.int32))
+    tl.store(out_ptr + 2 * BLOCK + offs, x % tl.full((BLOCK,), BLOCK, tl.float32).to(tl.int32))
+    for trip in tl.static_range(1, 3):
+        by_trip = x % tl.full((BLOCK,), trip + 2, tl.float16).to(tl.int32)
+        tl.store(out_ptr + (2 + trip) * BLOCK + offs, by_trip)
+
+
+def test_the_name_of_a_float_is_not_divided_by_as_an_integer(run_everyhow: Any) -> None:
+    x = np.arange(64, dtype=np.int32) * 33_333_331 % (1 << 30) | 1
+    for arguments in run_everyhow(floats_as_integers, (1,), [x, np.zeros(5 * 64, np.int32)], RATE=2.5, BLOCK=64):
+        expected = [x // 2, x // 3, x % 64, x % 3, x % 4]
+        np.testing.assert_array_equal(arguments[1].reshape(5, 64), expected)
+
+
+@triton.jit
 def sums_of_numbers(out_ptr, BLOCK: tl.constexpr):
     offs = tl.arange(0, BLOCK)
     least = tl.zeros((BLOCK,), tl.float32) - float("inf")

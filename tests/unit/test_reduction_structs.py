@@ -11,7 +11,7 @@ import tilewright.language as tl
 from tilewright.lower.reductions.combine import Combination
 from tilewright.lower.reductions.reduction import Reduction, loop_names
 from tilewright.lower.text.needs import Needs
-from tilewright.lower.text.point import Index, point_of
+from tilewright.lower.text.point import point_of, register
 from tilewright.runtime.building import nvrtc
 from tilewright.schedule.tiles.layout import REGISTER, Layout
 
@@ -48,6 +48,32 @@ def test_all_threads_find_the_same_among_equals(run_everywhere: Any, warps: int)
     x = np.random.default_rng(4).integers(0, 3, 256).astype(np.int32)
     _, found = run_everywhere(largest_one_by_one, (1,), x, np.zeros(9, np.int32), 256, 9, num_warps=warps)
     assert np.array_equal(found, np.sort(x)[::-1][:9])
+
+
+@triton.jit
+def thirds_and_halves(a, b, c, d):
+    return a // 3 + c % 5, tl.where(b > d, b >> 1, d // 2)
+
+
+@triton.jit
+def quotients_and_shifts(a, b, c, d):
+    return (a ^ c) // 3, (b | d) >> 1
+
+
+@triton.jit
+def combined_narrow(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    a, b = tl.reduce((x, x), 0, quotients_and_shifts)
+    c, d = tl.reduce((x, x), 0, thirds_and_halves)
+    tl.store(out_ptr + tl.arange(0, 2), tl.join(a + c, b + d))
+
+
+@pytest.mark.parametrize("element", ["i8", "u8", "i16"])
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_what_c_computes_in_int_becomes_narrow_again(element: str) -> None:
+    """In braces C++ lets no int become narrower unsaid: quotients and shifts are such ints, too."""
+    artifact = combined_narrow.translate(f"*{element}:16, *{element}:16, 64")
+    assert "warning" not in nvrtc.compile_text(artifact, "sm_80").log
 
 
 def test_one_name_for_two_helpers_is_a_mistake_of_the_translator() -> None:
@@ -311,8 +337,8 @@ def test_a_reduced_axis_counts_by_another_name_than_what_is_kept() -> None:
     source = Layout(((REGISTER, 0), (REGISTER, 1)), 2)
     kept = Layout(((REGISTER, 1),), 2)
     plan = Reduction((), source, (0,), kept, (0,), (), Combination("ArgMax", "ArgMax", (), None, None))
-    assert loop_names(plan, point_of(kept, (Index("c"),)), ["c", "c"]) == ["cc", "c"]
-    assert loop_names(plan, point_of(kept, (Index("c"),)), ["r", "c"]) == ["r", "c"]
+    assert loop_names(plan, point_of(kept, (register("c"),)), ["c", "c"]) == ["cc", "c"]
+    assert loop_names(plan, point_of(kept, (register("c"),)), ["r", "c"]) == ["r", "c"]
 
 
 @triton.jit

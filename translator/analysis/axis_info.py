@@ -15,7 +15,7 @@ from math import gcd
 
 from ..frozen import frozen
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
-from ..ir.static_loops import OfTrips
+from ..ir.symbols import OfTrips
 from ..ir.types import ValueType, padded
 from ..language.dtypes import PointerType
 from ..ops.registry import OPS
@@ -102,9 +102,8 @@ def known_divisor(divisor: int) -> AxisInfo:
 def axis_info(expr: Expr, environment: Environment) -> AxisInfo:
     """What is known of an expression."""
     match expr:
-        case Literal(symbol=OfTrips() as symbol):
-            known = constant(expr.type, symbol.divisor)
-            return replace(known, value=None, nonnegative=symbol.reach[0] >= 0)
+        case Literal(value=int(), trips=OfTrips(reach=reach, divisor=divisor)):
+            return replace(constant(expr.type, divisor), value=None, nonnegative=reach[0] >= 0)
         case Literal(value=int() as value):
             return constant(expr.type, int(value))
         case Literal():

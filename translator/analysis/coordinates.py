@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
-from ..ir.static_loops import OfTrips
 from ..ir.types import ValueType, padded
 from ..language.dtypes import DType, PointerType, int1, int32, int64
 from .affine import NotAffineError, Sum, Term, along, build, plus, scalar_part, times
@@ -98,8 +97,7 @@ class Reader:
 
     def _literal(self, literal: Literal) -> Sum:
         value = int(literal.value)
-        varies = isinstance(literal.symbol, OfTrips)
-        if not varies and (self.numeric or literal.symbol is None or value in (0, 1)):
+        if not literal.trips and (self.numeric or literal.symbol is None or value in (0, 1)):
             return (Term(value),) if value else ()
         element = int32 if -(1 << 31) <= value < 1 << 31 else int64
         return (Term(1, (Literal(ValueType(element), value, symbol=literal.symbol),)),)

@@ -13,7 +13,6 @@ from typing import TypeGuard
 
 from ..frozen import frozen
 from ..ir.nodes import Call, Expr, Kernel, Literal, Use, Variable
-from ..ir.static_loops import OfTrips
 from ..ir.structured import is_elementwise
 from ..ir.tiles import broadcast_to, grown
 from ..ir.types import ValueType
@@ -155,7 +154,7 @@ def _constant(expr: Expr) -> Count:
     """What is the same along the last axis: numbers without a name are added up, all else stands for itself."""
     if isinstance(expr, Literal):
         scalar = replace(expr, type=expr.type.with_shape(()))
-        return Count(parts=(scalar,)) if expr.symbol else Count(number=int(expr.value))
+        return Count(parts=(scalar,)) if expr.symbol is not None else Count(number=int(expr.value))
     if isinstance(expr, Call) and expr.op in ("add", "ptr_add"):
         found = _added(*map(_constant, expr.args))
         return found if found is not None and found.number else Count(parts=(expr,))
@@ -172,7 +171,7 @@ def _number(expr: Expr) -> Literal | None:
     """The number that all elements are, if it is one in every trip of a static loop."""
     while isinstance(expr, Call) and expr.op in MOVES:
         expr = expr.args[0]
-    return expr if isinstance(expr, Literal) and not isinstance(expr.symbol, OfTrips) else None
+    return expr if isinstance(expr, Literal) and expr.trips is None else None
 
 
 def _multiplied(count: Count | None, factor: Literal | None) -> Count | None:

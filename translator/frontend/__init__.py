@@ -76,6 +76,7 @@ def _parameter_value(
 ) -> Any:
     """What an argument is in the kernel; `parameters`, `constants` and `sides` of descriptors' blocks get what it needs."""
     from ..ir.c_names import can_be_global
+    from ..ir.symbols import Name
     from ..ir.types import ORDINALS
     from .values import Const, Tuple, known_value
 
@@ -84,7 +85,7 @@ def _parameter_value(
         is_number = isinstance(argument.value, (int, float))
         if type(argument.value) in (tuple, list):
             return known_value(argument.value)
-        return Const(argument.value, name if is_number and can_be_global(name) else None)
+        return Const(argument.value, Name(name) if is_number and can_be_global(name) else None)
     if isinstance(argument, TupleArgument):
         labels = argument.fields or tuple(ORDINALS[number % len(ORDINALS)] for number in range(len(argument.items)))
         items = (
@@ -129,6 +130,7 @@ def _descriptor(
 
 def _named_sides(builder: Any, block: tuple[int, ...], name: str, constants: dict[str, Any]) -> tuple[int, ...]:
     """The sides of a descriptor's blocks, as constants with names of their own: A_ROWS and A_COLS of a_desc."""
+    from ..ir.symbols import Name
     from ..ir.types import Dim
 
     stem = name.removesuffix("_desc").removesuffix("_descriptor").upper()
@@ -136,6 +138,6 @@ def _named_sides(builder: Any, block: tuple[int, ...], name: str, constants: dic
     names = [f"{stem}_{word}" for word in words]
     if set(names) & {parameter.name for parameter in builder.source.function.params}:
         return block
-    sides = {symbol: Dim(int(side), symbol) for symbol, side in zip(names, block, strict=True)}
+    sides = {word: Dim(int(side), Name(word)) for word, side in zip(names, block, strict=True)}
     constants |= sides
     return tuple(sides.values())

@@ -8,6 +8,7 @@ from typing import Any
 from ..absent import closest
 from ..diagnostics import Span, UnknownNameError
 from ..ir.nodes import Expr
+from ..ir.types import symbol_of
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin
 from ..language.constexpr import unwrap
@@ -69,7 +70,7 @@ def _member(builder: Builder, base: Const, name: str, span: Span) -> Value:
 def _descriptor_member(builder: Builder, desc: Descriptor, name: str, span: Span) -> Value:
     if name in DESCRIPTOR_METHODS:
         return Method(DESCRIPTOR_METHODS[name], desc)
-    block = Tuple(tuple(Const(int(side), getattr(side, "symbol", None)) for side in desc.block_shape))
+    block = Tuple(tuple(Const(int(side), symbol_of(side)) for side in desc.block_shape))
     element = desc.base.type.element
     members: dict[str, Value] = {
         "base": desc.base,
@@ -105,7 +106,7 @@ def _property(builder: Builder, expr: Expr, name: str, span: Span) -> Value:
     type_ = expr.type
     if name == "shape":
         builder.not_elementwise()
-        return Tuple(tuple(Const(int(side), getattr(side, "symbol", None)) for side in type_.shape))
+        return Tuple(tuple(Const(int(side), symbol_of(side)) for side in type_.shape))
     if name in ("dtype", "type"):
         is_block = type_.is_tile and name == "type"
         return Const(block_type(type_.element, type_.shape) if is_block else type_.element, is_plain=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..diagnostics import Span
 from ..ir.nodes import Call, Expr
-from ..ir.types import Dim, ValueType
+from ..ir.types import Dim, ValueType, symbol_of
 from ..language.dtypes import DType, int32, int64
 from .builder import Builder
 from .operators import binary
@@ -32,7 +32,7 @@ def index_type(size: Value) -> DType:
 
 def block_indices(offset: Value, side: int, span: Span) -> Expr:
     """The indices of a block along one axis: `offset + arange(0, side)`."""
-    type_ = ValueType(int32, (Dim(int(side), getattr(side, "symbol", None)),))
+    type_ = ValueType(int32, (Dim(int(side), symbol_of(side)),))
     steps = Call(type_, "arange", (), (("start", 0), ("end", int(side))), span=span)
     if isinstance(offset, Const) and offset.value == 0:
         return steps

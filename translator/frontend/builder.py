@@ -34,6 +34,7 @@ from ..ir.nodes import (
 from ..ir.rewrite import renamed
 from ..ir.static_loops import LoopPlace
 from ..ir.structured import reads_what_it_writes
+from ..ir.symbols import Name
 from ..ir.types import Dim, ValueType
 from ..ir.walk import REARRANGES, assigned_variables, read_inside, statements, subexpressions
 from ..language.hints import no_form, shown
@@ -142,7 +143,7 @@ class Builder:
         if type(number) is not float or not math.isfinite(number) or not can_be_global(name):
             return value
         same = repr(self.numbers.setdefault(name, number)) == repr(number)
-        return Const(number, name) if same else value
+        return Const(number, Name(name)) if same else value
 
     def _instead_of_undefined(self, name: str) -> str:
         """What to do about a name that nothing stands for: one that is assigned further down is not misspelled."""

@@ -15,10 +15,11 @@ from ..ir.types import ORDINALS, ValueType
 from ..ir.walk import assigned_variables, read_inside, statements, used_variables, what_decides, where_from
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin, without_annotations
-from ..language.dtypes import DType, PointerType
+from ..language.dtypes import DType, PointerType, int64
 from ..language.hints import uncallable
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
+from .named_numbers import called_as
 from .operators import boolean
 from .python_functions import NOTHING, PYTHON, WITH_KEYWORDS
 from .ranges import is_nonnegative
@@ -116,7 +117,8 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
             raise UnsupportedLanguageConstruct(
                 f"{name} failed at compile time: {error}", span, "", builder.calls
             ) from None
-        symbol = args[0].symbol if target is int and args and isinstance(args[0], Const) else None
+        number = args[0] if target is int and args else None
+        symbol = called_as(number.symbol, number.value, int64) if isinstance(number, Const) else None
         return known_value(found, symbol)
     cause, remedy = uncallable(target)
     raise UnsupportedLanguageConstruct(cause, span, remedy, builder.calls)

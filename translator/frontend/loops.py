@@ -9,7 +9,8 @@ import libcst as cst
 
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Expr, For, Literal, Note, Statement, Use, While
-from ..ir.static_loops import StaticLoop, Trip, is_of_trip
+from ..ir.static_loops import StaticLoop, Trip
+from ..ir.symbols import Number
 from ..ir.types import ValueType
 from ..ir.walk import used_variables
 from ..language import control as loops
@@ -129,7 +130,7 @@ def _unroll(builder: Builder, node: Any, limits: list[Value]) -> bool:
             builder.trip = ", ".join(filter(None, (outer, f"{node.target.value} = {value}")))
         else:
             builder.statements.append(Note(header, Trip(loop, number)))
-        builder.scope[node.target.value] = Const(value, loop.word_of(number) if loop else None)
+        builder.scope[node.target.value] = Const(value, loop.number_of(number) if loop else None)
         returns = visit_block(builder, node.body)
         if returns:
             break
@@ -154,14 +155,14 @@ def _static_loop(builder: Builder, node: Any, limits: list[Value], numbers: rang
         return None
     values = (numbers.start, numbers.stop, numbers.step)
     start, stop, step = (
-        getattr(limit, "symbol", None) or str(value) for limit, value in zip(limits, values, strict=True)
+        getattr(limit, "symbol", None) or Number(value) for limit, value in zip(limits, values, strict=True)
     )
     return StaticLoop(name, known.setdefault(place, len(known)), place, start, stop, step, numbers)
 
 
 def _last_of_trips(value: Value | Undefined) -> Value | Undefined:
     """What a static loop's variable holds behind it: a number, where it is still that."""
-    return Const(value.value) if isinstance(value, Const) and is_of_trip(value.symbol) else value
+    return Const(value.value) if isinstance(value, Const) and value.trips else value
 
 
 def _run_time_loop(

@@ -1,4 +1,4 @@
-"""C expressions of compile-time integers that were computed from named ones, such as `BLOCK_M / 2` and `WIDTH - 4`.
+"""What compile-time integers are called that were computed from named ones, such as `BLOCK_M / 2` and `WIDTH - 4`.
 
 Numbers that are added to a name one after the other become one number: of `i + WIDTH - 1`, with i = -3, `WIDTH - 4` is left.
 """
@@ -6,92 +6,95 @@ Numbers that are added to a name one after the other become one number: of `i + 
 from __future__ import annotations
 
 import operator
-import re
 from math import gcd
 from typing import Any
 
-from ..ir.static_loops import OfTrips
+from ..ir.symbols import AsFloat, Number, OfTrips, Operation, Opposite, Symbol
+from ..language.dtypes import DType
 from .values import Const
 
 PYTHON = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv, "%": operator.mod}
+OTHER_SIGN = {"+": "-", "-": "+"}
+ROUNDED = ("fp16", "bf16")  # what C converts an integer to by way of float
+EXACT_IN_FLOAT = 1 << 24
 
 
-class Sum(str):
-    """The text of a sum with a number at its end: `base` is what stands in front of it, `number` what is added."""
-
-    base: str
-    number: int
-
-    def __new__(cls, base: str, number: int) -> Sum:
-        """Of a number that is not 0."""
-        made = super().__new__(cls, f"{base} {'+' if number > 0 else '-'} {abs(number)}")
-        made.base, made.number = base, number
-        return made
-
-
-def named(left: Const, sign: str, right: Const, value: Any) -> str | None:
+def named(left: Const, sign: str, right: Const, value: Any) -> Symbol | None:
     """The expression of `value`, which is `left sign right`; None where no name is in it, or C would compute it otherwise."""
     if not sign or not (left.symbol or right.symbol) or not all(map(is_c_int, (left.value, right.value, value))):
         return None
-    if isinstance(left.symbol, OfTrips) or isinstance(right.symbol, OfTrips):
+    if left.trips or right.trips:
         return _of_trips(left, sign, right)
     if sign in ("+", "-"):
         return _sum(left, sign, right, value)
     if sign == "*":
         if 1 in (left.value, right.value):  # such as a stride that is folded
             return left.symbol if right.value == 1 else right.symbol
-        return f"{operand(left)} * {operand(right)}" if value else None
-    return f"{operand(left)} {sign} {operand(right)}" if min(left.value, right.value) > 0 else None
+        return Operation("*", _called(left), _called(right)) if value else None
+    return Operation(sign, _called(left), _called(right)) if min(left.value, right.value) > 0 else None
 
 
-def _of_trips(left: Const, sign: str, right: Const) -> OfTrips | None:
+def _called(value: Const) -> Symbol:
+    return value.symbol or Number(value.value)
+
+
+def _of_trips(left: Const, sign: str, right: Const) -> Symbol | None:
     """The expression of numbers of which trips have different ones: all trips have it in the same words."""
     (least, most, divisor), (low, high, other_divisor) = _known(left), _known(right)
-    if sign not in PYTHON or (sign in ("/", "%") and (least < 0 or low <= 0)):
+    if sign in ("/", "%") and (least < 0 or low <= 0):
         return None
     ends = [PYTHON[sign](one, other) for one in (least, most) for other in (low, high)]
     reach = (0, high - 1) if sign == "%" else (min(ends), max(ends))
     divides = {"*": divisor * other_divisor, "+": gcd(divisor, other_divisor), "-": gcd(divisor, other_divisor)}.get(
         sign, 1
     )
-    return OfTrips(_spelled(left, sign, right), reach, divides) if all(map(is_c_int, reach)) else None
+    return (
+        _operation(_called(left), sign, _called(right), OfTrips(reach, divides)) if all(map(is_c_int, reach)) else None
+    )
 
 
-def _spelled(left: Const, sign: str, right: Const) -> str:
-    """An operation in C; what leaves the other operand as it is in all trips is not written."""
-    first, second = left.symbol or str(left.value), right.symbol or str(right.value)
-    if (sign in ("+", "-") and second == "0") or (sign == "*" and second == "1"):
-        return first
-    if (sign, first) in (("+", "0"), ("*", "1")):
-        return second
-    if sign not in ("+", "-"):
-        return f"{f'({first})' if _is_sum(first) else first} {sign} {operand(right)}"
-    if second.startswith("-") and second[1:].isdigit():
-        return f"{first} {'-' if sign == '+' else '+'} {second[1:]}"
-    return f"{first} {sign} {f'({second})' if _is_sum(second) else second}"
-
-
-def _is_sum(text: str) -> bool:
-    """Whether an expression is a sum, or has a sign, outside of all brackets."""
-    while (shorter := re.sub(r"\([^()]*\)", "", text)) != text:
-        text = shorter
-    return re.search(r"^-| [-+] ", text) is not None
+def _operation(left: Symbol, sign: str, right: Symbol, trips: OfTrips) -> Symbol:
+    """An operation; what leaves the other operand as it is in all trips is not written."""
+    zero, one = Number(0), Number(1)
+    if (sign in ("+", "-") and right == zero) or (sign == "*" and right == one):
+        return left
+    if (sign, left) in (("+", zero), ("*", one)):
+        return right
+    if sign in OTHER_SIGN and isinstance(right, Number) and right.value < 0:
+        sign, right = OTHER_SIGN[sign], Number(-right.value)
+    return Operation(sign, left, right, trips=trips)
 
 
 def _known(value: Const) -> tuple[int, int, int]:
     """The least value in any trip, the greatest, and a divisor of all."""
-    if isinstance(value.symbol, OfTrips):
-        return (*value.symbol.reach, value.symbol.divisor)
+    if value.trips:
+        return (*value.trips.reach, value.trips.divisor)
     return value.value, value.value, abs(value.value)
 
 
-def opposite(value: Const) -> str:
+def opposite(value: Const) -> Symbol:
     """The expression of the opposite of a number that has a name."""
-    text = f"-{operand(value)}"
-    if not isinstance(value.symbol, OfTrips):
-        return text
-    least, most = value.symbol.reach
-    return OfTrips(text, (-most, -least), value.symbol.divisor)
+    if value.trips is None:
+        return Opposite(_called(value))
+    least, most = value.trips.reach
+    return Opposite(_called(value), trips=OfTrips((-most, -least), value.trips.divisor))
+
+
+def called_as(symbol: Symbol | None, value: Any, element: DType) -> Symbol | None:
+    """What a number that is called `symbol` is called as one of another type; None where that takes a number.
+
+    An integer's name stands for the float that it becomes, and for the integer that this becomes again. A float's is that of
+    no integer: C would divide by a float.
+    """
+    if isinstance(symbol, AsFloat):
+        symbol, value = symbol.integer, int(value)
+    if symbol is None or isinstance(value, float):
+        return symbol if element.is_floating() else None
+    if element.is_int():
+        return symbol
+    is_exact = symbol.trips is not None and max(map(abs, symbol.trips.reach)) <= EXACT_IN_FLOAT
+    has_name = element.name in ("fp32", "fp64") or (element.name in ROUNDED and is_exact)
+    return AsFloat(symbol, trips=symbol.trips) if has_name and type(value) is int else None
 
 
 def is_c_int(number: Any) -> bool:
@@ -99,28 +102,27 @@ def is_c_int(number: Any) -> bool:
     return type(number) is int and -(1 << 31) <= number < 1 << 31
 
 
-def operand(value: Const | str) -> str:
-    """A value as an operand of an operator that binds tightly."""
-    text = value if isinstance(value, str) else value.symbol or str(value.value)
-    return text if text.isidentifier() or text.isdigit() else f"({text})"
-
-
-def _sum(left: Const, sign: str, right: Const, value: int) -> str | None:
+def _sum(left: Const, sign: str, right: Const, value: int) -> Symbol | None:
     (first, number), (second, further) = _terms(left), _terms(right)
     number += further if sign == "+" else -further
     if not is_c_int(value - number):  # what stands in front of the number overflows
         return None
     if first and second:
-        base = f"{first} {sign} {operand(second)}"
+        base: Symbol | None = Operation(sign, first, second)
     elif first or sign == "+":
         base = first or second
     else:
-        return f"{number} - {operand(second)}"
-    return Sum(base, number) if number else base
+        return Operation("-", Number(number), second) if second else None
+    return Operation("+" if number > 0 else "-", base, Number(abs(number))) if number and base else base
 
 
-def _terms(value: Const) -> tuple[str, int]:
-    """The text and the number of which a value is the sum."""
-    if isinstance(value.symbol, Sum):
-        return value.symbol.base, value.symbol.number
-    return (value.symbol, 0) if value.symbol else ("", value.value)
+def _terms(value: Const) -> tuple[Symbol | None, int]:
+    """What a value is the sum of: an expression and the number at its end."""
+    match value.symbol:
+        case None:
+            return None, value.value
+        case Operation(operator="+", left=base, right=Number(value=number)):
+            return base, number
+        case Operation(operator="-", left=base, right=Number(value=number)):
+            return base, -number
+    return value.symbol, 0

@@ -6,20 +6,18 @@ import operator
 
 from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Expr, Literal
-from ..ir.static_loops import OfTrips
 from ..ir.tiles import broadcast_to
-from ..ir.types import ValueType
+from ..ir.types import ValueType, symbol_of
 from ..language.dtypes import DType, Element, float32
 from ..language.hints import check_size, instead_of, shown
 from ..ops.casts import check_cast, rounded
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
+from .named_numbers import called_as
 from .values import Const, Tuple, Value
 
 EXACT = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 LEAST_NORMAL = 2.0**-126  # of fp32
-ROUNDED = {"fp16": "__float2half", "bf16": "__float2bfloat16"}  # what C converts an integer with, by way of float
-EXACT_IN_FLOAT = 1 << 24
 
 
 def to_expr(value: Value, span: Span, dtype: Element | None = None) -> Expr:
@@ -38,9 +36,7 @@ def to_expr(value: Value, span: Span, dtype: Element | None = None) -> Expr:
         number = float(value.value) if isinstance(own, DType) and own.is_floating() else value.value
         if isinstance(own, DType) and own.is_int() and not own.is_bool():
             number = int(number)
-        symbol = value.symbol if isinstance(own, DType) and (own.is_int() or isinstance(value.value, float)) else None
-        if isinstance(own, DType) and not symbol:
-            symbol = _as_float(value.symbol, value.value, own)
+        symbol = called_as(value.symbol, value.value, own) if isinstance(own, DType) else None
         return Literal(ValueType(own), number, symbol=symbol, base=value.base, span=span)
     remedy = instead_of(value.value if isinstance(value, Const) else () if isinstance(value, Tuple) else "")
     raise DTypeError(f"expected a number or a tile, got {describe(value)}", span, remedy)
@@ -82,7 +78,7 @@ def common_shape(shapes: list[tuple[int, ...]], span: Span) -> tuple[int, ...]:
                     span,
                     "expand one of them with [:, None] or [None, :], or use equal block sizes",
                 )
-            if result[axis] == 1 or getattr(side, "symbol", None):
+            if result[axis] == 1 or symbol_of(side):
                 result[axis] = side
     return of_fair_size(tuple(result), span)
 
@@ -121,23 +117,14 @@ def cast_to(expr: Expr, element: Element, span: Span, rounding: str | None = Non
     return Call(expr.type.with_element(element), "cast", (expr,), attributes, span=span)
 
 
-def _as_float(symbol: str | None, value: object, element: DType) -> str | None:
-    """How an integer that has a name is spelled as a floating-point number."""
-    if not symbol or type(value) is not int:
-        return None
-    if element.name in ROUNDED:
-        is_exact = isinstance(symbol, OfTrips) and max(map(abs, symbol.reach)) <= EXACT_IN_FLOAT
-        return f"{ROUNDED[element.name]}({symbol})" if is_exact else None
-    return f"static_cast<{element.cuda}>({symbol})" if element.name in ("fp32", "fp64") else None
-
-
 def _cast_literal(expr: Literal, element: DType, span: Span) -> Expr:
     type_, source = expr.type.with_element(element), expr.type.dtype
     held = rounded(expr.value, source) if source.is_floating() else expr.value
     if element.is_floating():
         same = rounded(float(expr.value), element) == rounded(float(held), element)
         number = float(expr.value if same else held)  # as it was written, where that comes to the same
-        return Literal(type_, number, symbol=_as_float(expr.symbol, expr.value, element), span=span)
+        symbol = None if source.is_floating() else called_as(expr.symbol, expr.value, element)
+        return Literal(type_, number, symbol=symbol, span=span)
     if isinstance(held, float) and not held.is_integer():
         return Call(type_, "cast", (expr,), (), span=span)
     value = int(held) & ((1 << element.bits) - 1)
@@ -145,7 +132,7 @@ def _cast_literal(expr: Literal, element: DType, span: Span) -> Expr:
         value -= 1 << element.bits
     if isinstance(held, float) and value != held:
         return Call(type_, "cast", (expr,), (), span=span)  # out of range: the machine says what comes of it
-    symbol = expr.symbol if value == expr.value else None
+    symbol = called_as(expr.symbol, expr.value, element) if value == expr.value else None
     return Literal(type_, value, symbol=symbol, base=expr.base, span=span)
 
 

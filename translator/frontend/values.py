@@ -8,19 +8,20 @@ from typing import Any
 from ..diagnostics import Span
 from ..frozen import frozen
 from ..ir.nodes import Expr
+from ..ir.symbols import OfTrips, Symbol
 from ..language.constexpr import constexpr, plain
 
 
 @frozen
 class Const:
-    """A compile-time value; `symbol` is a C expression of constexpr names that has it, or None.
+    """A compile-time value; `symbol` is what the text calls it, an expression of constexpr names, or None.
 
     `base` is 16 for an integer that the kernel writes so. `is_plain` marks what Triton has without a `constexpr` around it,
     such as an attribute of an object: its `.value` and `.type` are its own.
     """
 
     value: Any
-    symbol: str | None = None
+    symbol: Symbol | None = None
     base: int = field(default=10, compare=False)
     is_plain: bool = field(default=False, compare=False)
 
@@ -28,6 +29,11 @@ class Const:
     def is_number(self) -> bool:
         """True for int, float and bool."""
         return isinstance(self.value, (int, float))
+
+    @property
+    def trips(self) -> OfTrips | None:
+        """What is known of the integer that it is in other trips of static loops, if it is another there."""
+        return self.symbol.trips if self.symbol else None
 
 
 @frozen
@@ -38,7 +44,7 @@ class Tuple:
     fields: tuple[str, ...] = ()
 
 
-def known_value(value: Any, symbol: str | None = None) -> Const | Tuple:
+def known_value(value: Any, symbol: Symbol | None = None) -> Const | Tuple:
     """A value of Python's as a kernel sees it: sequences, also within others, by items, a scalar of NumPy as its number."""
     is_plain, value = not isinstance(value, constexpr), plain(value)
     if type(value) in (tuple, list):

@@ -22,7 +22,8 @@ from typing import Any
 from ..diagnostics import Span
 from ..frozen import frozen
 from ..outside import Reading
-from .static_loops import LoopPlace, OfTrips, Trip
+from .static_loops import LoopPlace, Trip
+from .symbols import OfTrips, Symbol
 from .types import ValueType
 
 
@@ -110,18 +111,23 @@ class Expr(Hashed):
 class Literal(Expr):
     """A number known at compile time; of a tile type when every element is that number.
 
-    `symbol` is a C expression of the kernel's constexpr names with this value, such as "BLOCK_SIZE", or None. `base` is 16
+    `symbol` is what the text calls it, an expression of the kernel's constexpr names with this value, or None. `base` is 16
     for an integer that the kernel writes so.
     """
 
     value: int | float | bool
-    symbol: str | None = field(default=None, kw_only=True)
+    symbol: Symbol | None = field(default=None, kw_only=True)
     base: int = field(default=10, kw_only=True, compare=False)
 
     @property
     def reach(self) -> tuple[int, int]:
         """The least and the greatest integer that it is in the trips of static loops around."""
-        return self.symbol.reach if isinstance(self.symbol, OfTrips) else (int(self.value), int(self.value))
+        return self.trips.reach if self.trips else (int(self.value), int(self.value))
+
+    @property
+    def trips(self) -> OfTrips | None:
+        """What is known of the integer that it is in other trips of static loops, if it is another there."""
+        return self.symbol.trips if self.symbol else None
 
 
 @frozen

@@ -26,7 +26,7 @@ from .nodes import (
     Use,
     While,
 )
-from .static_loops import is_of_trip
+from .symbols import spelled
 
 
 def print_kernel(kernel: Kernel) -> str:
@@ -84,7 +84,7 @@ def print_expr(expr: Expr) -> str:
     """An expression in prefix form."""
     match expr:
         case Literal():
-            number = expr.value if is_of_trip(expr.symbol) else expr.symbol or expr.value
+            number = expr.value if expr.trips or not expr.symbol else spelled(expr.symbol)
             return f"{number}" + (f":{expr.type}" if expr.type.is_tile else "")
         case Use():
             return expr.variable.name

@@ -13,26 +13,11 @@ from math import gcd
 
 from ..frozen import frozen
 from .c_tokens import code_of
+from .symbols import Name, Number, OfTrips, Operation, Symbol, spelled
 
 MARK = "λ"  # ends the words: identifiers in the text are ASCII, so that none of the user's is such a word
-TRIP = re.compile(rf"\btrip\d+_of_loop\d+{MARK}")
 LoopPlace = tuple[str, int, int]  # the file, the line and the column
-
-
-class OfTrips(str):
-    """The C expression of a number that other trips have another value of: what is known of it holds in all of them.
-
-    `reach` are the least and the greatest value, and `divisor` divides all.
-    """
-
-    reach: tuple[int, int]
-    divisor: int
-
-    def __new__(cls, text: str, reach: tuple[int, int], divisor: int) -> OfTrips:
-        """The same text, with what it may come to."""
-        made = super().__new__(cls, text)
-        made.reach, made.divisor = reach, divisor
-        return made
+ZERO, ONE = Number(0), Number(1)
 
 
 @frozen
@@ -43,16 +28,16 @@ class StaticLoop:
       name: its variable's, as in the source.
       serial: tells the kernel's loops apart.
       place: where its range stands.
-      start, stop, step: its bounds as C expressions.
+      start, stop, step: its bounds.
       numbers: what the variable goes through.
     """
 
     name: str
     serial: int
     place: LoopPlace
-    start: str
-    stop: str
-    step: str
+    start: Symbol
+    stop: Symbol
+    step: Symbol
     numbers: range
 
     @property
@@ -65,35 +50,40 @@ class StaticLoop:
         """What the variable is called while its trips are compared."""
         return f"trip_of_loop{self.serial}{MARK}"
 
-    def word_of(self, number: int) -> OfTrips:
+    def word_of(self, number: int) -> str:
         """What a trip calls its own number."""
+        return f"trip{number}_of_loop{self.serial}{MARK}"
+
+    def number_of(self, number: int) -> Name:
+        """A trip's own number, with what holds of it in all trips."""
         first, last = self.numbers[0], self.numbers[-1]
         reach = (min(first, last), max(first, last))
-        return OfTrips(f"trip{number}_of_loop{self.serial}{MARK}", reach, gcd(first, self.numbers.step))
+        return Name(self.word_of(number), trips=OfTrips(reach, gcd(first, self.numbers.step)))
 
     @property
     def index(self) -> str:
         """The number of a trip in C, counted from 0."""
-        start = f"({self.start})" if re.search(r"^-| ", self.start) else self.start
+        distance: Symbol = Name(self.word)
         if self.numbers.step < 0:
-            distance = f"{start} - {self.word}"
-        else:
-            distance = self.word if start == "0" else f"{self.word} - {start}"
+            distance = Operation("-", self.start, distance)
+        elif self.start != ZERO:
+            distance = Operation("-", distance, self.start)
         step = abs(self.numbers.step)
-        return distance if step == 1 else f"({distance}) / {step}" if " " in distance else f"{distance} / {step}"
+        return spelled(distance if step == 1 else Operation("/", distance, Number(step)))
 
     @property
     def count(self) -> str:
         """How many trips there are, in C."""
-        named = self.start == "0" and self.step == "1" and self.stop.isidentifier() and not is_of_trip(self.stop)
-        return self.stop if named else str(self.trips)
+        named = self.start == ZERO and self.step == ONE and isinstance(self.stop, Name) and self.stop.trips is None
+        return spelled(self.stop) if named else str(self.trips)
 
     @property
     def header(self) -> str:
         """Of the loop in C."""
-        step = {"1": "++", "-1": "--"}.get(self.step, "")
-        advance = f"{step}{self.word}" if step else f"{self.word} += {self.step}"
-        return f"for (int {self.word} = {self.start}; {self.word} {'<' if self.numbers.step > 0 else '>'} {self.stop}; {advance})"
+        start, stop, step = spelled(self.start), spelled(self.stop), spelled(self.step)
+        sign = {"1": "++", "-1": "--"}.get(step, "")
+        advance = f"{sign}{self.word}" if sign else f"{self.word} += {step}"
+        return f"for (int {self.word} = {start}; {self.word} {'<' if self.numbers.step > 0 else '>'} {stop}; {advance})"
 
 
 @frozen
@@ -102,11 +92,6 @@ class Trip:
 
     loop: StaticLoop
     number: int
-
-
-def is_of_trip(symbol: str | None) -> bool:
-    """Whether the C expression of a compile-time value speaks of the number of a trip, and so has another value in another."""
-    return symbol is not None and TRIP.search(symbol) is not None
 
 
 def loops_in(text: str) -> set[int]:

@@ -6,24 +6,30 @@ import math
 
 from ..frozen import frozen
 from ..language.dtypes import DType, Element, PointerType
+from .symbols import Symbol
 
 # What tells apart the parts of a tuple, and tiles that are reduced together, of which there can be so many.
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
 class Dim(int):
-    """A side of a tile: an int that remembers the C expression it came from, such as "BLOCK_SIZE".
+    """A side of a tile: an int that remembers what the text calls it, such as the name BLOCK_SIZE.
 
     Equal to, and hashed as, the plain int; arithmetic gives plain ints.
     """
 
-    symbol: str | None
+    symbol: Symbol | None
 
-    def __new__(cls, value: int, symbol: str | None = None) -> Dim:
-        """Makes a side of `value` elements, spelled `symbol` in the generated text."""
+    def __new__(cls, value: int, symbol: Symbol | None = None) -> Dim:
+        """Makes a side of `value` elements, called `symbol` in the generated text."""
         dim = super().__new__(cls, value)
         dim.symbol = symbol
         return dim
+
+
+def symbol_of(side: int) -> Symbol | None:
+    """What the text calls a side, if more than a number."""
+    return side.symbol if isinstance(side, Dim) else None
 
 
 def padded(side: int) -> int:

@@ -29,7 +29,7 @@ from .text.axis_names import MOST_BARE, AxisNames
 from .text.names import Names
 from .text.needs import Needs, Used
 from .text.operators import Text
-from .text.point import Index, Point, point_of, register_index
+from .text.point import FIRST, Point, point_of, register, register_index
 from .text.scopes import Scopes
 from .text.spell import Arithmetic, Speller, coordinate_speller
 from .text.unit import Constant, Line, Loop, Node, Place
@@ -277,7 +277,7 @@ class Context:
 
     def warp_place(self, name: str, axis: tuple[int, ...], noun: str, tile: str) -> str:
         """The first coordinate of this warp along an axis of an accumulator."""
-        text = self.axis_names.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis), noun)
+        text = self.axis_names.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis), noun).text
         if text == "0":
             return text
         subject = "where the warp's part begins"
@@ -321,7 +321,7 @@ class Context:
         """Unrolled loops over all registers of a tile around `body` at each element."""
         names = self.axis_indices(layout)
         indices = tuple(
-            Index(names[axis] if layout.registers(axis) > 1 else "0") for axis in range(layout.rank)
+            register(names[axis]) if layout.registers(axis) > 1 else FIRST for axis in range(layout.rank)
         )  # fmt: skip
         nodes = body(point_of(layout, indices))
         for axis in reversed(range(layout.rank)):

@@ -26,7 +26,7 @@ def _fails(context: Context, one: Comparison) -> str:
     """That a comparison fails somewhere, by the first of the larger ones and the last of the smaller ones."""
     last = _first(context, one.smaller)
     if one.smaller.count > 1:
-        side = side_text(context, one.smaller.count)
+        side = side_text(context, one.smaller.count).within(12)
         last = f"{side} - 1" if last == "0" else f"{last} + {side} - 1"
     return f"{_first(context, one.larger)} {'<=' if one.strict else '<'} {last}"
 

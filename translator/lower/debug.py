@@ -49,7 +49,7 @@ def _print_one(
 
     def one(point: Point) -> tuple[Node, ...]:
         coordinates = [
-            coordinate(Point(point.layout, point.indices, (point.axes[axis],)), 0, context.axis_names)
+            coordinate(Point(point.layout, point.indices, (point.axes[axis],)), 0, context.axis_names).text
             for axis in range(len(shape))
         ]
         values = [*coordinates, wrap(context.speller.text(value, point))]

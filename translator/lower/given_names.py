@@ -14,7 +14,7 @@ from ..ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
 from ..ir.structured import assigns
 from ..ir.walk import blocks, expressions, statements, subexpressions
 from ..schedule.plan import Schedule
-from .text.point import Index, Point, point_of
+from .text.point import Point, point_of, register
 from .text.scopes import Scopes
 
 SAME_ELEMENTS = ("expand_dims", "hint")
@@ -63,7 +63,7 @@ def _in_the_same_registers(result: Variable, target: Variable, value: Expr, sche
     if not result.type.is_tile or not target.type.is_tile:
         return not target.type.is_tile
     layout = schedule.layouts[target]
-    point: Point | None = point_of(layout, tuple(Index("") for _ in layout.axes))
+    point: Point | None = point_of(layout, tuple(register("") for _ in layout.axes))
     while isinstance(value, Call) and point is not None:
         point, value = point.operand(value, value.args[0]), value.args[0]
     return point is not None and point.pattern() == schedule.layouts[result]

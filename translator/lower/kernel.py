@@ -25,7 +25,8 @@ from ..ir.nodes import (
     Statement,
     Variable,
 )
-from ..ir.types import ValueType
+from ..ir.symbols import Name
+from ..ir.types import ValueType, symbol_of
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32, float64, int32
 from ..ops.promotion import literal_type
@@ -353,8 +354,9 @@ def _spelled_constant(value: Any, as_double: bool) -> tuple[str, str] | None:
 
 def _doubles(kernel: Kernel) -> frozenset[str]:
     """Compile-time floats that are computed with in fp64."""
-    found = {part.symbol for part in _parts(kernel) if isinstance(part, Literal) and part.type.element == float64}
-    return frozenset(name for name in found if name and isinstance(_constants(kernel).get(name), float))
+    literals = (part for part in _parts(kernel) if isinstance(part, Literal) and part.type.element == float64)
+    names = {one.symbol.word for one in literals if isinstance(one.symbol, Name)}
+    return frozenset(name for name in names if isinstance(_constants(kernel).get(name), float))
 
 
 def _parts(kernel: Kernel) -> Iterator[Expr]:
@@ -365,13 +367,13 @@ def _parts(kernel: Kernel) -> Iterator[Expr]:
                 yield from subexpressions(expr)
 
 
-def _sides(context: Context, symbol: str, mentioned: frozenset[str]) -> str:
+def _sides(context: Context, constant: str, mentioned: frozenset[str]) -> str:
     """Of which tiles a constant is a side, as far as there is room to say it: "rows of a, columns of b"."""
     found: dict[str, list[str]] = {}
     for variable in (*context.schedule.staged, *context.schedule.layouts):
         shape = variable.type.shape
         for axis, side in enumerate(shape):
-            if getattr(side, "symbol", None) == symbol:
+            if symbol_of(side) == Name(constant):
                 noun = ("elements",) if len(shape) == 1 else ("planes", "rows", "columns")[3 - len(shape) :]
                 names = found.setdefault(noun[axis] if axis < len(noun) else "elements", [])
                 if variable.stem not in names and variable.name in mentioned:

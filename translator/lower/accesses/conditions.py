@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...analysis.axis_info import axis_info
+from ...ir.c_operators import PRECEDENCE
 from ...ir.nodes import Call, Expr, Literal, Statement
 from ...ir.walk import MOVES
 from ...language.dtypes import int32, int64
 from ...schedule.accesses.access import Access, Bound
 from ...schedule.tiles.layout import Layout
 from ..context import Context
-from ..text.operators import PRECEDENCE, Text
+from ..text.operators import Text
 from ..text.point import Point
 from ..text.unit import Branch, Comment, Node
 from .vectors import width_name

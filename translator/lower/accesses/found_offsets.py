@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...ir.c_operators import ATOM
 from ...ir.nodes import Call, Expr, Use, Variable
 from ...ir.types import ValueType
 from ...ir.walk import MOVES
@@ -16,7 +17,7 @@ from ...language.dtypes import int32, int64
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.element import indexed
-from ..text.operators import ATOM, Text
+from ..text.operators import Text
 from ..text.point import Point
 from ..text.unit import Line, Node, Spelled
 

@@ -17,7 +17,8 @@ from ...ir.c_tokens import NAME, identifiers
 from ...ir.nodes import Expr, Variable
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
-from ..text.point import Index, point_of
+from ..text.operators import Text
+from ..text.point import FIRST, Index, point_of, vector_start
 from ..text.unit import IndexTile, Line, Loop, Node, every, texts_of, with_blocks, with_text
 
 USE = re.compile(rf"(&?)({NAME})(?:\[([^\[\]]*)\])?")
@@ -47,14 +48,14 @@ def index_tile(
 
     def at(index: Index) -> str:
         return context.speller.text(
-            value, point_of(layout, tuple(index if a == axis else Index("0") for a in range(layout.rank)))
+            value, point_of(layout, tuple(index if a == axis else FIRST for a in range(layout.rank)))
         )
 
-    first = (Line(f"const {kind} {name} = {at(Index('0'))};", said),)
+    first = (Line(f"const {kind} {name} = {at(FIRST)};", said),)
     if named is None or not 1 < named.run < named.num_registers:
         return (IndexTile(name, "", whole, first, ()),)
     v = context.names.shared_index("v")
-    start = Line(f"{name}[{v}] = {at(Index(f'{v} * {named.vector}', v, named.vector))};")
+    start = Line(f"{name}[{v}] = {at(vector_start(Text(v), named.vector))};")
     starts = (
         Line(f"{kind} {name}[{named.vectors}];", "the first of each vector"),
         Loop(f"for (int {v} = 0; {v} < {named.vectors}; ++{v})", (start,), unroll=True),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ...ir.nodes import Statement, Variable
 from ..context import Context
 from ..text.operators import Text
-from ..text.point import Index, Point, point_of
+from ..text.point import FIRST, Point, point_of, register
 from ..text.unit import Line, Loop, Node
 
 ONE_LINE = 80  # columns of a function that stands in one line
@@ -18,7 +18,9 @@ def function_of_index(context: Context, target: Variable, element: Callable[[Poi
     layout = context.schedule.layouts[target]
     indices = context.axis_indices(layout)
     parameters = ", ".join(f"int {indices[axis]}" for axis in layout.array_axes())
-    point = point_of(layout, tuple(Index(indices[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank)))
+    point = point_of(
+        layout, tuple(register(indices[a]) if layout.registers(a) > 1 else FIRST for a in range(layout.rank))
+    )
     text = element(point).text
     head = f"const auto {context.names.variable(target)} = [&]({parameters})"
     if len(head) + len(text) > ONE_LINE:

@@ -10,7 +10,8 @@ from ...analysis.masks import COMPARISONS
 from ...ir.nodes import Call, Variable
 from ...schedule.tiles.layout import Layout
 from ..text.axis_names import AxisNames
-from ..text.point import Index, Point, point_of
+from ..text.operators import ZERO, Text, infix
+from ..text.point import Index, Point, point_of, vector_start
 from ..text.spell import is_power_of_two
 
 
@@ -84,12 +85,11 @@ def _start(axis_names: AxisNames, point: Point, axis: int, run: int) -> Point | 
     named, index = axis_names.find(point.layout.axes[axis]), point.indices[axis]
     if named is None or named.run < 2 or run % named.run:
         return None
-    start = Index("0", "0", named.vector)
+    start = vector_start(ZERO, named.vector)
     if named.num_registers != named.run:
         if index.text != named.index:
             return None
-        number = f"{index.text} / {named.vector}"
-        start = Index(f"{number} * {named.vector}", number, named.vector)
+        start = vector_start(infix(index.whole, "/", Text(named.vector)), named.vector)
     return replace(point, indices=(*point.indices[:axis], start, *point.indices[axis + 1 :]))
 
 
@@ -98,5 +98,6 @@ def _start_of_run(axis_names: AxisNames, point: Point, axis: int, run: int) -> P
     named, index = axis_names.find(point.layout.axes[axis]), point.indices[axis]
     if named is None or not 1 < run < named.run or named.run % run or index.text != named.index:
         return None
-    start = Index(f"{index.text} / {run} * {run}")
+    width = Text(str(run))
+    start = Index(infix(infix(index.whole, "/", width), "*", width))
     return replace(point, indices=(*point.indices[:axis], start, *point.indices[axis + 1 :]))

@@ -13,7 +13,8 @@ from ...schedule.accesses.access import Access, plan_load
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.element import indexed, run_at
-from ..text.point import Index, Point, point_of
+from ..text.operators import ZERO, Text
+from ..text.point import FIRST, Index, Point, point_of, register, vector_start
 from ..text.rounding import materialised
 from ..text.unit import Line, Loop, Node
 
@@ -93,7 +94,7 @@ def _lies_in_order(context: Context, value: Expr, layout: Layout, access: Access
     elsewhere = context.schedule.in_shared | context.schedule.functions
     if not isinstance(tile, Use) or tile.variable in elsewhere | context.facts.absorbed:
         return False
-    probe = point_of(layout, tuple(Index(f"axis{axis}") for axis in range(layout.rank)))
+    probe = point_of(layout, tuple(register(f"axis{axis}") for axis in range(layout.rank)))
     return access.width == 1 or context.speller.text(value, probe).endswith(f"[axis{access.axis}]")
 
 
@@ -103,13 +104,13 @@ def vectors(context: Context, layout: Layout, access: Access, body: object) -> t
     count = layout.registers(access.axis) // access.width
     width = width_name(context, layout, access)
     vector = context.names.shared_index("v")
-    stride = vector if access.width == 1 else f"{vector} * {width}"
     repeats = dict(access.repeats)
     steps = [repeats.get(axis, 1) for axis in range(layout.rank)]
     bits = access.width.bit_length() - 1
-    start = Index(stride, vector, width, bits) if count > steps[access.axis] else Index("0", "0", width, bits)
+    number = Text(vector) if count > steps[access.axis] else ZERO
+    start = Index(number, number, width, bits) if access.width == 1 else vector_start(number, width, bits)
     indices = tuple(
-        start if axis == access.axis else Index(names[axis] if layout.registers(axis) > steps[axis] else "0")
+        start if axis == access.axis else register(names[axis]) if layout.registers(axis) > steps[axis] else FIRST
         for axis in range(layout.rank)
     )
     nodes = body(point_of(layout, indices))  # type: ignore[operator]

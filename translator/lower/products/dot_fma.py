@@ -33,9 +33,9 @@ def lower_fma(context: Context, statement: Assign, plan: DotPlan) -> tuple[tuple
     factors = [cuda_cast(arg.type.element, target.type.element, None, False) for arg in call.args[:2]]
 
     def one(point: Point) -> tuple[Node, ...]:
-        batch, (row, column) = [], [coordinate(_axis(point, axis), 0, context.axis_names) for axis in (-2, -1)]
+        batch, (row, column) = [], [coordinate(_axis(point, axis), 0, context.axis_names).text for axis in (-2, -1)]
         if target.type.rank == 3 and padded(target.type.shape[0]) > 1:
-            batch = [coordinate(_axis(point, 0), 0, context.axis_names)]
+            batch = [coordinate(_axis(point, 0), 0, context.axis_names).text]
         left = _element(plan.a, arrays[0], batch, row, k)
         right = _element(plan.b, arrays[1], batch, k, column)
         left, right = (factor.replace("{x}", text) for factor, text in zip(factors, (left, right), strict=True))
@@ -48,7 +48,7 @@ def lower_fma(context: Context, statement: Assign, plan: DotPlan) -> tuple[tuple
 
 def side_of(context: Context, side: int) -> str:
     """A side by its name, unpadded."""
-    return str(int(side)) if padded(side) != side else side_text(context, side)
+    return str(int(side)) if padded(side) != side else side_text(context, side).text
 
 
 def _axis(point: Point, axis: int) -> Point:

@@ -94,7 +94,7 @@ def _read_runs(
     """A lane's runs of A: whole where they are contiguous in shared memory, else element by element."""
     index, lane = context.names.shared_index, context.lane()
     mi, h, kk, i = index("mi"), index("h"), index("kk"), index("i")
-    row = f"{h} * 8 + {context.axis_names.thread_text(plan.layout.axes[0], 'row')}"
+    row = f"{h} * 8 + {context.axis_names.thread_text(plan.layout.axes[0], 'row').text}"
     if plan.layout.registers(0) > 2:
         row = f"{mi} * 16 + {row}"
     target, first = f"{index('a_run')}{f'[{mi}]' * bool(rows)}[{h}]", f"{kk} + {lane} % 4 * {run}"

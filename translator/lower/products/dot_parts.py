@@ -25,6 +25,7 @@ from ..staging.loop_bounds import compared, steps_on
 from ..staging.own_stages import stage_word
 from ..staging.ring_barriers import barrier_name, parity_of, position_name, stages_name
 from ..text.element import indexed
+from ..text.operators import multiplied
 from ..text.point import Point
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .dot_wgmma import ROWS, descriptor, k_step, mn_bytes, pin, tile_name, warpgroup_offset, wgmma_helper
@@ -113,7 +114,7 @@ def write_parts(
         own = SharedTile(tile.shape, tile.fast, tile.itemsize)
         rest, before = _array(context, statement, operand, own, is_a, "rest", turn)
         helper = context.use_helper("rest_of_tf32")
-        return (*before, Line(f"{helper}<{' * '.join(sides)}>({rest.base}, {whole.base});")), (whole, rest)
+        return (*before, Line(f"{helper}<{multiplied(sides).text}>({rest.base}, {whole.base});")), (whole, rest)
     places: list[OperandPlace] = []
     nodes: list[Node] = []
     for word in PARTS[split.parts]:
@@ -127,7 +128,9 @@ def write_parts(
     else:
         helper = context.use_helper("split_tile", parts=list(PARTS[split.parts]))
     targets = ", ".join(place.base for place in places)
-    line = Line(f"{helper}<{sides[tile.fast]}, {sides[tile.slow]}>({whole.base}, {targets});", f"{name} in parts")
+    line = Line(
+        f"{helper}<{sides[tile.fast].text}, {sides[tile.slow].text}>({whole.base}, {targets});", f"{name} in parts"
+    )
     return (*nodes, line), tuple(places)
 
 
@@ -141,7 +144,7 @@ def _array(
     part = context.beside(id(statement), variable, word, ValueType(element, variable.type.shape))
     name = context.shared.scratch_name(id(statement), purpose, part.name)
     before = () if turn else context.before_write(name)
-    sides = size_text(context, tile.shape)
+    sides = size_text(context, tile.shape).text
     type_ = "bfloat16s" if element is uint16 else "TF32"
     comment = (
         f"what {variable.name} has besides TF32" if word == "rest" else f"the {word} part of {variable.name}, {type_}"

@@ -115,7 +115,7 @@ def fragments_of(context: Context, statement: Assign, plan: DotPlan) -> Fragment
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
     step = context.constant("MMA_K", plan.instruction.k, "elements of K per instruction", topic="operands")
     pieces = _pieces(context, plan)
-    steps = f"{side_text(context, depth)} / {step}" if depth > plan.instruction.k else ""
+    steps = f"{side_text(context, depth).within(13)} / {step}" if depth > plan.instruction.k else ""
     key = (a, f"fragments [{pieces}][{steps}]{' across' * plan.exchanged}")
     own = ("fragments", id(statement))
     name = context.names.once(f"{a.name}_fragments", own, f"{a.name}_fragments_of_{target}", f"{target}_fragments")
@@ -258,5 +258,5 @@ def k_step(context: Context, place: OperandPlace, kk: str) -> str:
     chunk = chunk_elements(context, tile, place.variable, word)
     if tile.boxes == 1:
         return f" + {kk} / {chunk}"
-    line, box = line_elements(context, tile, place.variable, word), box_chunks(context, tile, word)
+    line, box = line_elements(context, tile, place.variable, word).within(14), box_chunks(context, tile, word)
     return f" + {kk} / {line} * {box} + {kk} % {line} / {chunk}"

@@ -9,25 +9,30 @@ from ...ir.nodes import Variable
 from ...schedule.products.shared_tiles import SharedTile
 from ..context import Context, ctype
 from ..shared.arrays import side_text, size_text
+from ..text.operators import Text, multiplied
 
 
-def line_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> str:
+def line_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> Text:
     """The elements of a line of a box: the tile's side where that is one line."""
     if tile.boxes == 1:
         return side_text(context, tile.shape[tile.fast])
     text = f"{SWIZZLED_LINE_BYTES} / sizeof({ctype(variable.type)})"
-    return context.constant(f"{word}_LINE", tile.line, "elements of 128 bytes, the width of a box", text, "operands")
+    return Text(
+        context.constant(f"{word}_LINE", tile.line, "elements of 128 bytes, the width of a box", text, "operands")
+    )
 
 
 def box_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> str:
     """The elements of a box."""
-    text = f"{side_text(context, tile.shape[tile.slow])} * {line_elements(context, tile, variable, word)}"
+    lines = side_text(context, tile.shape[tile.slow])
+    text = multiplied((lines, line_elements(context, tile, variable, word))).text
     return context.constant(f"{word}_BOX", tile.lines * tile.line, "elements of a box", text, "operands")
 
 
 def box_count(context: Context, tile: SharedTile, variable: Variable, word: str) -> str:
     """The boxes side by side in a tile."""
-    text = f"{side_text(context, tile.shape[tile.fast])} / {line_elements(context, tile, variable, word)}"
+    line = line_elements(context, tile, variable, word)
+    text = f"{side_text(context, tile.shape[tile.fast]).within(13)} / {line.within(14)}"
     return context.constant(f"{word}_BOXES", tile.boxes, "boxes side by side", text, "operands")
 
 
@@ -44,7 +49,7 @@ def pattern_bytes(context: Context) -> str:
 
 def box_bytes(context: Context, tile: SharedTile, word: str) -> str:
     """The bytes of a box."""
-    text = f"{side_text(context, tile.shape[tile.slow])} * {swizzle_bytes(context, tile, word)}"
+    text = f"{side_text(context, tile.shape[tile.slow]).within(13)} * {swizzle_bytes(context, tile, word)}"
     value = tile.lines * tile.line * tile.itemsize
     return context.constant(f"{word}_BOX_BYTES", value, "from a box to the next", text, "operands")
 
@@ -65,7 +70,7 @@ def line_chunks(context: Context, tile: SharedTile, word: str) -> str:
 
 def box_chunks(context: Context, tile: SharedTile, word: str) -> str:
     """The 16-byte chunks of a box."""
-    text = f"{side_text(context, tile.shape[tile.slow])} * {line_chunks(context, tile, word)}"
+    text = f"{side_text(context, tile.shape[tile.slow]).within(13)} * {line_chunks(context, tile, word)}"
     return context.constant(f"{word}_BOX_CHUNKS", tile.lines * tile.chunks, "16-byte chunks of a box", text, "operands")
 
 
@@ -74,23 +79,24 @@ def stage_bytes(
 ) -> str:
     """The bytes of one stage of some tiles."""
     total = sum(context.schedule.staged[tile].stage_bytes for tile in tiles)
-    counts: dict[str, list[str]] = {}
+    counts: dict[str, list[Text]] = {}
     for tile in tiles:
-        sides = size_text(context, tile.type.shape)
-        counts.setdefault(ctype(tile.type), []).append(sides)
+        counts.setdefault(ctype(tile.type), []).append(size_text(context, tile.type.shape))
     terms = [
-        f"({' + '.join(products)}) * sizeof({element})" if len(products) > 1 else f"{products[0]} * sizeof({element})"
-        for element, products in counts.items()
+        f"({' + '.join(one.within(12) for one in sizes)}) * sizeof({element})"
+        if len(sizes) > 1
+        else f"{sizes[0].within(13)} * sizeof({element})"
+        for element, sizes in counts.items()
     ]
     return context.constant(name, total, f"bytes of {what} of a stage", " + ".join(terms), "stages")
 
 
 def part_elements(context: Context, tile: SharedTile, variable: Variable, word: str, axis: int, parts: int) -> str:
     """The elements from one warpgroup's part of a tile to the next one's, along an axis of which each has a share."""
-    share = f"{side_text(context, tile.shape[axis])} / {parts}"
+    share = f"{side_text(context, tile.shape[axis]).within(13)} / {parts}"
     other = side_text(context, tile.shape[tile.slow])
     if axis == tile.slow:
         other = line_elements(context, tile, variable, word)
     value = math.prod(tile.shape) // parts if axis == tile.fast else tile.shape[axis] // parts * tile.line
     comment = f"elements of {variable.name} per warpgroup"
-    return context.constant(f"{word}_PART", value, comment, f"{share} * {other}", "operands")
+    return context.constant(f"{word}_PART", value, comment, f"{share} * {other.within(14)}", "operands")

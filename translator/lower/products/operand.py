@@ -7,7 +7,8 @@ import re
 
 from ...hardware import BOX_ALIGNMENT, CHUNK_BYTES, SWIZZLE_ALIGNMENT
 from ...ir.nodes import Statement, Variable
-from ...ir.types import Dim, padded
+from ...ir.symbols import spelled
+from ...ir.types import padded, symbol_of
 from ...schedule.accesses.access import Access
 from ...schedule.products.dot_plan import Operand
 from ...schedule.products.dots import k_axis
@@ -31,7 +32,7 @@ def shared_array(
     context: Context, owner: int, purpose: str, name: str, variable: Variable, tile: SharedTile, comment: str
 ) -> None:
     """Asks for the array of a tile, with all its stages: for a `purpose` of a statement, or of a variable (by its key)."""
-    sides = size_text(context, tile.shape)
+    sides = size_text(context, tile.shape).text
     stages = (
         f"[{context.constant('NUM_STAGES', tile.stages, 'tiles in shared memory at once', topic='stages')}]"
         if tile.stages > 1
@@ -48,7 +49,7 @@ def place_text(context: Context, tile: SharedTile, element: str, slow: str, fast
     """The offset of an element (of C++ type `element`) within one stage, as text."""
     if tile.swizzle:
         helper = context.use_helper("swizzled")
-        width, lines = (side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+        width, lines = (side_text(context, tile.shape[axis]).text for axis in (tile.fast, tile.slow))
         text = f"{helper}<{element}, {width}, {lines}>({slow}, {fast})"
     else:
         text = _further(slow, context.large("SHARED_LINE", tile.line, "elements of a line in shared memory"), fast)
@@ -68,7 +69,7 @@ def _further(number: str, size: str, rest: str) -> str:
 
 def element_place(context: Context, tile: SharedTile, variable: Variable, point: Point) -> str:
     """The offset of the element at a point of a variable's tile."""
-    axes = [coordinate(Point(point.layout, point.indices, (bits,)), 0, context.axis_names) for bits in point.axes]
+    axes = [coordinate(Point(point.layout, point.indices, (bits,)), 0, context.axis_names).text for bits in point.axes]
     return place_text(context, tile, ctype(variable.type), axes[tile.slow], axes[tile.fast], axes[0])
 
 
@@ -101,8 +102,8 @@ class OperandPlace:
         """The elements of K that the instructions take, by the user's name for the side where that is all."""
         side = self.variable.type.shape[self.k_axis]
         depth = instruction.depth(side)
-        if depth == side and isinstance(side, Dim) and side.symbol:
-            return side.symbol
+        if depth == side and (symbol := symbol_of(side)):
+            return spelled(symbol)
         return context.large("MMA_DEPTH", depth, "elements of K that the instructions take")
 
     def place(self, context: Context, mn: str, k: str, batch: str = "0", lines: str = "") -> str:
@@ -115,7 +116,7 @@ class OperandPlace:
         if not lines:
             return text
         line = line_elements(context, self.tile, self.variable, self.variable.name.upper())
-        return f"{text} + {f'({lines})' if '+' in lines else lines} * {line}"
+        return f"{text} + {f'({lines})' if '+' in lines else lines} * {line.within(14)}"
 
 
 def operand_place(
@@ -164,7 +165,7 @@ def _turned(
         comment = "of transposed tiles: one is read while the next is written"
         count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
         outer, array = f"[{count}]", f"{name}[{context.stages.trip_count} % {count}]"
-    sides = size_text(context, tile.shape)
+    sides = size_text(context, tile.shape).text
     alignment = SWIZZLE_ALIGNMENT if tile.swizzle else CHUNK_BYTES
     several = f"{stages} of " if stages > 1 else ""
     context.stages.turned[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
@@ -178,7 +179,7 @@ def _turned(
     if matrices:
         context.use_helper("stmatrix", "stmatrix_x4", count=4)
     helper = context.use_helper("transpose_bytes", matrices=matrices)
-    lines, width = (side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+    lines, width = (side_text(context, tile.shape[axis]).text for axis in (tile.fast, tile.slow))
     turn = Line(f"{helper}<{lines}, {width}>({array}, {source});")
     return (*before, turn), OperandPlace(array, tile, operand, is_a)
 
@@ -207,7 +208,7 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
         if padded(side) == side:
             return (*naming, line)
         k = coordinate(Point(point.layout, point.indices, (point.axes[place.k_axis],)), 0, context.axis_names)
-        return (Branch(f"{k} < {_own_depth(context, variable, side)}", (*naming, line)),)
+        return (Branch(f"{k.text} < {_own_depth(context, variable, side)}", (*naming, line)),)
 
     nodes = vectors(context, layout, access, write)
     if guard := copies_guard(context, layout):
@@ -217,8 +218,9 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
 
 def _own_depth(context: Context, variable: Variable, side: int) -> str:
     """The elements of K that a tile has itself, by the user's name where there is one."""
-    symbol = side.symbol if isinstance(side, Dim) else None
-    return symbol or context.large(f"{variable.name.upper()}_DEPTH", int(side), f"elements of {variable.name} along K")
+    if symbol := symbol_of(side):
+        return spelled(symbol)
+    return context.large(f"{variable.name.upper()}_DEPTH", int(side), f"elements of {variable.name} along K")
 
 
 def _zeros(context: Context, place: OperandPlace, instruction: Instruction) -> tuple[Node, ...]:
@@ -235,7 +237,7 @@ def _zeros(context: Context, place: OperandPlace, instruction: Instruction) -> t
     if len(tile.shape) == 2:
         mn, batch = f"{e} / {rest}", "0"
     else:
-        mn = f"{e} / {rest} % {side_text(context, tile.shape[place.mn_axis])}"
+        mn = f"{e} / {rest} % {side_text(context, tile.shape[place.mn_axis]).within(14)}"
         batch = f"{e} / {context.large('PLANE_ZEROS', rest * others, f'{lacking}, of a plane')}"
     at = place.place(context, mn, f"{_own_depth(context, variable, side)} + {e} % {rest}", batch)
     line = Line(f"{place.base}[{at}] = {literal_text(0, variable.type.dtype)};")

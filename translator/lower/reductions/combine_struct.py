@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..context import Context
 
 NARROW_INTEGERS = ("bool", "signed char", "unsigned char", "short", "unsigned short")
-INT_OF_NARROW = re.compile(r"\b(?:max|min|abs)\(| [&|^%] ")  # what C computes in int and leaves uncast
+INT_OF_NARROW = re.compile(r"\b(?:max|min|abs)\(| (?:[&|^%/]|>>) ")  # what C computes in int and leaves uncast
 
 
 def combination_of(context: Context, call: Call, padding: bool) -> Combination:

@@ -17,7 +17,7 @@ from ..accesses.conditions import copies_guard
 from ..context import Context
 from ..shared.arrays import dimensions, number_of, place
 from ..text.element import indexed
-from ..text.operators import Text, loosest
+from ..text.operators import Text, infix
 from ..text.point import Point
 from ..text.unit import Branch, Constant, Line, Loop, Node, Shared
 from .reduction import Reduction
@@ -135,14 +135,13 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
     index = context.names.shared_index("w")
     kept_sides = [side for side in kept if padded(side) > 1]
     lanes = _lanes_for_warps(plan)
-    lane = number_of(context, lanes, plan.source.thread_bits) if lanes else ""
-    factor = Text(lane, loosest(lane)).within(13)
+    lane = number_of(context, lanes, plan.source.thread_bits)
 
     def slot(point: Point) -> str:
         return place(context, point, kept) if math.prod(kept) > 1 else ""
 
     def write(point: Point) -> tuple[Node, ...]:
-        return (Line(f"{shared}[{warp}]{slot(point)} = {indexed(context, name, target, point)};"),)
+        return (Line(f"{shared}[{warp.text}]{slot(point)} = {indexed(context, name, target, point)};"),)
 
     def read(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, target, point)
@@ -154,13 +153,13 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
         struct, share = plan.combination.struct, 1 << len(plan.warp_bits) - len(lanes)
         expression = plan.combination.expression or (lambda left, right: f"{struct}::combine({left}, {right})")
         count = str(share) if lanes else _warps_text(context, plan, name)
-        start = lane if share == 1 or not lanes else f"{factor} * {share}"
+        start = (lane if share == 1 or not lanes else infix(lane, "*", Text(str(share)))).text
         behind = index if share > PAIR else "1"  # of a pair, what is left is no loop
         other = Text(f"{shared}[{f'{start} + ' if lanes else ''}{behind}]{slot(point)}")
         more: Node = Line(combine_line(expression, result, other))
         if share > PAIR:
             more = Loop(f"for (int {index} = 1; {index} < {count}; ++{index})", (more,), unroll=True)
-        first = Line(f"{result} = {shared}[{start or 0}]{slot(point)};")
+        first = Line(f"{result} = {shared}[{start}]{slot(point)};")
         own = (first, more) if share > 1 else (first,)
         return _by_shuffles(context, plan, lanes, result, own, everywhere=True)
 

@@ -13,8 +13,8 @@ from ...schedule.tiles.layout import REGISTER, Layout, drop_axis
 from ..context import Context
 from ..shared.convert import Move, moved
 from ..text.element import indexed
-from ..text.operators import Text
-from ..text.point import Point
+from ..text.operators import ZERO, Text, infix
+from ..text.point import FIRST, Index, Point, register
 from ..text.unit import Line, Loop, Node
 from .combine_struct import combination_of
 from .levels import combine_line, over_lanes, over_warps
@@ -115,20 +115,20 @@ def _over_two_chains(
     if plan.source.registers(axis) < LEAST_OF_TWO_CHAINS or any(padded(shape[a]) != shape[a] for a in plan.axes):
         return ()
     index = loop_names(plan, kept, context.axis_indices(plan.source))[axis]
-    zero = {a: "0" for a in plan.axes}
+    zero = dict.fromkeys(plan.axes, FIRST)
 
-    def element(place: str) -> Text:
-        return _masked(context, plan, source_point(plan, kept, zero | {axis: place}))
+    def element(place: Text) -> Text:
+        return _masked(context, plan, source_point(plan, kept, zero | {axis: Index(place)}))
 
     odd = context.names.once(f"{statement.target.name}_odd", ("odd", id(statement)))
     header = f"for (int {index} = 2; {index} < {context.count(plan.source.axes[axis])}; {index} += 2)"
     both = (
-        Line(combine_line(expression, result, element(index))),
-        Line(combine_line(expression, odd, element(f"{index} + 1"))),
+        Line(combine_line(expression, result, element(Text(index)))),
+        Line(combine_line(expression, odd, element(infix(Text(index), "+", Text("1"))))),
     )
     return (
-        Line(f"{prefix}{result} = {element('0').text};"),
-        Line(f"{plan.combination.state} {odd} = {element('1').text};", "two independent chains hide latency"),
+        Line(f"{prefix}{result} = {element(ZERO).text};"),
+        Line(f"{plan.combination.state} {odd} = {element(Text('1')).text};", "two independent chains hide latency"),
         Loop(header, both, unroll=True),
         Line(combine_line(expression, result, Text(odd))),
     )
@@ -138,7 +138,7 @@ def _over_registers(context: Context, plan: Reduction, kept: Point, result: str,
     """The thread's own part: the first element, then the others in a loop."""
     names = loop_names(plan, kept, context.axis_indices(plan.source))
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
-    zero = {axis: "0" for axis in plan.axes}
+    zero = dict.fromkeys(plan.axes, FIRST)
     first = _masked(context, plan, source_point(plan, kept, zero))
     if not looped:
         return (Line(f"{prefix}{result} = {first.text};"),)
@@ -146,7 +146,7 @@ def _over_registers(context: Context, plan: Reduction, kept: Point, result: str,
     if expression is None:
         raise TypeError("a state is combined by its struct")
     many = len(looped) > 1
-    point = source_point(plan, kept, zero | {axis: names[axis] for axis in looped})
+    point = source_point(plan, kept, zero | {axis: register(names[axis]) for axis in looped})
     start = plan.combination.identity if many and plan.combination.identity else first.text
     value = _masked(context, plan, point)
     node: Node = Line(combine_line(expression, result, value))

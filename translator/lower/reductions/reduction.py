@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...frozen import frozen
 from ...ir.nodes import Expr
@@ -39,13 +39,13 @@ class Reduction:
         return every_bit and bool(self.warp_bits)
 
 
-def source_point(plan: Reduction, kept: Point, indices: dict[int, str]) -> Point:
+def source_point(plan: Reduction, kept: Point, indices: Mapping[int, Index]) -> Point:
     """The element of the source at a kept element and at given registers along the reduced axes."""
     chosen: list[Index] = []
     position = 0
     for axis in range(plan.source.rank):
         if axis in plan.axes:
-            chosen.append(Index(indices[axis]))
+            chosen.append(indices[axis])
         else:
             chosen.append(kept.indices[position])
             position += 1

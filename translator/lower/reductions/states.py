@@ -10,7 +10,7 @@ from ...schedule.accesses.access import inside_test
 from ..context import Context
 from ..shared.convert import Move, moved
 from ..text.element import indexed
-from ..text.point import Point
+from ..text.point import FIRST, Point, register
 from ..text.unit import Branch, Line, Loop, Node
 from .combine_struct import in_braces
 from .levels import over_lanes, over_warps
@@ -60,11 +60,11 @@ def _states_over_registers(
 ) -> tuple[Node, ...]:
     names = loop_names(plan, kept, context.axis_indices(plan.source))
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
-    zero = {axis: "0" for axis in plan.axes}
+    zero = dict.fromkeys(plan.axes, FIRST)
     first = Line(f"{declared}{result} = {fields(source_point(plan, kept, zero))};")
     if not looped:
         return (first,)
-    point = source_point(plan, kept, zero | {a: names[a] for a in looped})
+    point = source_point(plan, kept, zero | {a: register(names[a]) for a in looped})
     struct = plan.combination.struct
     node: Node = Line(f"{result} = {struct}::combine({result}, {fields(point)});")
     if len(looped) > 1:  # the very first element is the start

@@ -16,6 +16,7 @@ from ..accesses.conditions import copies_guard
 from ..accesses.vectors import vectors, width_name
 from ..context import Context
 from ..text.element import indexed, run_at
+from ..text.operators import Text, exclusive_or
 from ..text.point import KNOWN, Point, PointBit, coordinate, register_index
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .arrays import dimensions
@@ -153,7 +154,7 @@ def _source_lane(context: Context, point: Point, held: Layout) -> str:
         for bit, source in enumerate(sources):
             if 0 <= source < LANE_BITS:
                 bits[source] = point.axes[axis][bit]
-    return coordinate(Point(point.layout, point.indices, (tuple(bits),)), 0, context.axis_names)
+    return coordinate(Point(point.layout, point.indices, (tuple(bits),)), 0, context.axis_names).text
 
 
 # -------------------------------------------------------------------------------------------------- shared memory
@@ -256,11 +257,10 @@ def _place(context: Context, point: Point, shape: tuple[int, ...], swizzle: Swiz
                 point.axes[term[bit][0]][term[bit][1]] if bit in term else (KNOWN, 0) for bit in range(max(term) + 1)
             )
             texts.append(_text(context, point, bits))
-        texts = [text for text in texts if text != "0"]
-        several = len(texts) > 1
-        subscripts.append(" ^ ".join(f"({text})" if several and " + " in text else text for text in texts) or "0")
+        texts = [text for text in texts if text.text != "0"]
+        subscripts.append(exclusive_or(texts))
     return "".join(f"[{text}]" for text in subscripts) or "[0]"
 
 
-def _text(context: Context, point: Point, bits: tuple[PointBit, ...]) -> str:
+def _text(context: Context, point: Point, bits: tuple[PointBit, ...]) -> Text:
     return coordinate(Point(point.layout, point.indices, (bits,)), 0, context.axis_names)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ...ir.c_operators import ATOM
 from ...ir.nodes import Assign, Call
 from ...ir.types import padded
 from ..accesses.conditions import copies_guard
 from ..context import Context
 from ..text.element import indexed
+from ..text.operators import Text
 from ..text.point import Point, coordinate
 from ..text.unit import Branch, Comment, Line, Node, Shared, Spelled
 
@@ -53,7 +55,7 @@ def lower_repack(context: Context, statement: Assign) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def _coordinates(context: Context, point: Point) -> list[str]:
+def _coordinates(context: Context, point: Point) -> list[Text]:
     return [coordinate(Point(point.layout, point.indices, (bits,)), 0, context.axis_names) for bits in point.axes]
 
 
@@ -61,9 +63,8 @@ def _place(context: Context, point: Point, shape: tuple[int, ...]) -> str:
     """An element's number in row-major order."""
     terms, stride = [], 1
     for text, side in zip(reversed(_coordinates(context, point)), reversed(shape), strict=True):
-        if text != "0":
-            whole = text if text.isidentifier() else f"({text})"
-            terms.append(f"{whole} * {stride}" if stride > 1 else text)
+        if text.text != "0":
+            terms.append(f"{text.within(ATOM)} * {stride}" if stride > 1 else text.text)
         stride *= int(side)
     return " + ".join(reversed(terms)) or "0"
 
@@ -71,4 +72,4 @@ def _place(context: Context, point: Point, shape: tuple[int, ...]) -> str:
 def _inside(context: Context, point: Point, shape: tuple[int, ...]) -> str:
     """Whether a point is an element, not padding; "" where there is no padding."""
     coordinates = zip(_coordinates(context, point), shape, strict=True)
-    return " && ".join(f"{text} < {int(side)}" for text, side in coordinates if padded(side) != side)
+    return " && ".join(f"{text.text} < {int(side)}" for text, side in coordinates if padded(side) != side)

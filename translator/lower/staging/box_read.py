@@ -99,7 +99,7 @@ def _matrices(context: Context, target: Variable, layout: Layout, tile: SharedTi
     columns, down = tile.slow, layout.axes[tile.fast]
     own = context.axis_names.thread_text(
         (*[REGISTER] * len(ROW_IN_PIECE), *down[len(ROW_IN_PIECE) :]), ("row", "column")[tile.fast]
-    )
+    ).text
     count, pieces = layout.registers(columns) // MATRIX_PAIRS, layout.registers(tile.fast) // 2
     apart = (1 << len(down)) // pieces  # rows from a warp's 16 to its next ones
     lane = context.lane()
@@ -148,7 +148,7 @@ def _byte_pairs(context: Context, target: Variable, layout: Layout, tile: Shared
     first = context.axis_names.thread_text(
         (*[REGISTER] * len(PAIRS_IN_PIECE), *layout.axes[tile.fast][len(PAIRS_IN_PIECE) :]),
         ("row", "column")[tile.fast],
-    )
+    ).text
     line = f"{v} * {LINES} + {lane}" if count > 1 else lane
     naming, place = place_line(
         context, place_text(context, tile, element, line, first), f"{target.name}_tile", count > 1

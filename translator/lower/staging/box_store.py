@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ...frozen import frozen
 from ...hardware import SWIZZLE_ALIGNMENT, SWIZZLED_LINE_BYTES, WARPGROUP_BITS
 from ...ir.nodes import Call, Effect, Expr, For, Return, Use, Variable, While
+from ...ir.symbols import Name
 from ...ir.types import Dim, ValueType
 from ...ir.walk import statements
 from ...schedule.accesses.access import Access
@@ -19,7 +20,8 @@ from ..products.operand import element_place, place_line
 from ..shared.arrays import side_text, size_text
 from ..shared.turns import STORES
 from ..text.element import run_at
-from ..text.point import Index, point_of
+from ..text.operators import ZERO, Text
+from ..text.point import FIRST, point_of, register, vector_start
 from ..text.rounding import materialised
 from ..text.unit import Branch, Line, Loop, Node, Shared
 from .matrix_store import stores_across, stores_matrices, write_across, write_matrices
@@ -98,7 +100,7 @@ def _cut(context: Context, call: Call, layout: Layout) -> tuple[SharedTile, Piec
     side = _piece_side(context, whole, call.args[0].type, _word(call)) if count > 1 else shape[fast]
     sides = tuple(side if axis == fast else other for axis, other in enumerate(shape))
     number = context.names.shared_index("piece") if count > 1 else "0"
-    text = f"{side_text(context, shape[fast])} / {side_text(context, side)}"
+    text = f"{side_text(context, shape[fast]).within(13)} / {side_text(context, side).within(14)}"
     name = context.constant("STORE_PIECES", count, f"pieces of {_word(call)}, stored one by one", text, "stores")
     buffers = 1 if context.shared.in_turns else min(count, BUFFERS)  # there is no room to spare
     return SharedTile(sides, fast, whole.itemsize, buffers), Pieces(number, count, name)
@@ -157,14 +159,14 @@ def stored_box(context: Context, statement: Effect) -> tuple[SharedTile, str, st
         SharedTile(value.type.shape, fast, value.type.dtype.itemsize),
         context.schedule.store_parts.get(id(statement), 1),
     )
-    rows = _store_rows(context, tile, parts) if parts > 1 else side_text(context, tile.shape[tile.slow])
+    rows = _store_rows(context, tile, parts) if parts > 1 else side_text(context, tile.shape[tile.slow]).text
     cols = tile.shape[fast] if tile.boxes == 1 else _piece_side(context, tile, value.type, _word(statement.call))
-    return tile, rows, side_text(context, cols)
+    return tile, rows, side_text(context, cols).text
 
 
 def _store_rows(context: Context, tile: SharedTile, parts: int) -> str:
     """The constant that counts the rows of a warpgroup's part."""
-    lines = f"{side_text(context, tile.shape[tile.slow])} / {parts}"
+    lines = f"{side_text(context, tile.shape[tile.slow]).within(13)} / {parts}"
     return context.constant("STORE_ROWS", tile.lines // parts, "rows that a warpgroup copies out", lines, "stores")
 
 
@@ -178,7 +180,7 @@ def _buffer(context: Context, statement: Effect, variable: Variable, tile: Share
     """The array that copies start from; one thread starts those of all stores that take turns, and waits for them."""
     name = context.shared.scratch_name(id(statement), "store", f"{word}_shared", lasting=parts > 1, area=STORES)
     dimensions = f"[{_buffers(context, tile)}]" if tile.stages > 1 else ""
-    size = size_text(context, tile.shape)
+    size = size_text(context, tile.shape).text
     comment = f"{word} on its way out, {tile.swizzle}-byte swizzle"
     context.shared.scratch(
         id(statement), "store",
@@ -200,7 +202,7 @@ def _piece_side(context: Context, whole: SharedTile, type_: ValueType, word: str
     """The width of a piece: a line of the widest swizzle."""
     text = f"{SWIZZLED_LINE_BYTES} / sizeof({ctype(type_)})"
     name = context.constant("PIECE_WIDTH", whole.line, f"columns of a piece of {word}: 128 bytes", text, "stores")
-    return Dim(whole.line, name)
+    return Dim(whole.line, Name(name))
 
 
 def _write(
@@ -220,9 +222,9 @@ def _write(
     if stores_across(layout, tile) and not cut:
         return write_across(context, variable, layout, tile, array)
     v, r = context.names.shared_index("v"), context.axis_indices(layout)[slow]
-    inside = Index(f"{v} * {width_text}", v, width_text) if width > 1 else Index(v)
-    inside = inside if vectors > 1 else Index("0", "0", width_text)
-    row = Index(r if rows > 1 else "0")
+    inside = vector_start(Text(v), width_text) if width > 1 else register(v)
+    inside = inside if vectors > 1 else vector_start(ZERO, width_text)
+    row = register(r) if rows > 1 else FIRST
     at = point_of(layout, (inside, row) if fast == 0 else (row, inside))
     place = element_place(context, tile, variable, at)
     naming, place = place_line(context, place, variable.name, vectors > 1 or rows > 1)
@@ -271,14 +273,14 @@ def _copy(
     starts = [context.speller.text(arg) for arg in call.args[1:]]
     if pieces.count > 1:
         fast = list(call.attribute("axes")).index(tile.fast)
-        moved = f"{pieces.number} * {side_text(context, tile.shape[tile.fast])}"
+        moved = f"{pieces.number} * {side_text(context, tile.shape[tile.fast]).within(14)}"
         starts[fast] = moved if starts[fast] == "0" else f"{starts[fast]} + {moved}"
     if parts > 1:
         rows = _store_rows(context, tile, parts)
         slow = list(call.attribute("axes")).index(tile.slow)
         moved = f"{context.warpgroup(_warpgroup_bits(parts))} * {rows}"
         starts[slow] = moved if starts[slow] == "0" else f"{starts[slow]} + {moved}"
-        array += f" + {moved} * {line_elements(context, tile, variable, variable.name.upper())}"
+        array += f" + {moved} * {line_elements(context, tile, variable, variable.name.upper()).within(14)}"
     return box_copies(
         context, variable, tile, call, starts, array,
         lambda place, at: Line(f"{helper}({call.attribute('map')}, {', '.join(at)}, {place});"),

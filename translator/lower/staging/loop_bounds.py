@@ -5,12 +5,13 @@ As in Python, bounds are taken once: what the body changes of them is kept in fr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from ...frozen import frozen
 from ...ir.nodes import For, Literal, Statement, Variable
+from ...ir.symbols import Name, Opposite
 from ...ir.walk import assigned_variables, nested, used_variables
+from ...language.dtypes import int32
 from ...schedule.accesses.unrolled import stays_rolled, unrolls_by_itself
 from ..context import Context, ctype
 from ..text.operators import Text
@@ -101,11 +102,18 @@ def for_header(statement: For, counter: str, bounds: Bounds) -> str:
     if isinstance(statement.step, Literal) and abs(int(statement.step.value)) == 1:
         advance = f"--{counter}" if statement.descending else f"++{counter}"
     elif isinstance(statement.step, Literal) and int(statement.step.value) < 0:
-        named = re.fullmatch(r"-(\w+)", step)
-        advance = f"{counter} -= {named[1] if named else -int(statement.step.value)}"
+        advance = f"{counter} -= {_size(statement.step)}"
     else:
         advance = f"{counter} += {assigned(step)}"
     return f"for ({kind} {counter} = {assigned(start)}; {compared(statement, counter, stop)}; {advance})"
+
+
+def _size(step: Literal) -> str:
+    """How far a negative step goes, by its name where it has one that needs no cast."""
+    symbol = step.symbol if step.type.element == int32 else None
+    if isinstance(symbol, Opposite) and isinstance(symbol.operand, Name):
+        return symbol.operand.word
+    return str(-int(step.value))
 
 
 def trips_of(context: Context, statement: For, header: str, trip: tuple[Node, ...], factor: int | None = None) -> Loop:

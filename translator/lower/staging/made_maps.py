@@ -100,8 +100,9 @@ def _box(context: Context, one: TensorMap) -> tuple[str, tuple[str, str]]:
             return _swizzle(context, tile, one.name.removesuffix("_map")), (rows, cols)
         if _copies_through(statement, one) and isinstance(statement, Assign):
             tile, word = context.schedule.staged[statement.target], statement.target.name
-            rows = side_text(context, tile.shape[tile.slow])
-            return _swizzle(context, tile, word), (rows, line_elements(context, tile, statement.target, word.upper()))
+            rows = side_text(context, tile.shape[tile.slow]).text
+            line = line_elements(context, tile, statement.target, word.upper()).text
+            return _swizzle(context, tile, word), (rows, line)
     raise LookupError(f"nothing is copied through {one.name}")
 
 

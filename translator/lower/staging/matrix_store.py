@@ -62,8 +62,8 @@ def write_across(
     helper, name = context.use_helper("store_matrices_across"), context.names.variable(variable)
     own = context.axis_names.thread_text(
         (*[REGISTER] * len(ROW_IN_PIECE), *layout.axes[1][len(ROW_IN_PIECE) :]), "column"
-    )
-    sides = ", ".join(side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+    ).text
+    sides = ", ".join(side_text(context, tile.shape[axis]).text for axis in (tile.fast, tile.slow))
     count, c, several = context.count(layout.axes[0]), context.names.shared_index("c"), layout.registers(1) > 2
     columns = (c, f"{c} + 1") if several else ("0", "1")
     at = f"{own} + {c} * {OTHER_PIECE}" if several else own
@@ -86,13 +86,13 @@ def write_matrices(
     helper = context.use_helper("store_matrices", f"store_matrices{suffix}", columns=shared_out)
     warp_row = context.axis_names.thread_text(
         (*[REGISTER] * len(ROW_IN_PIECE), *layout.axes[0][len(ROW_IN_PIECE) :]), "row"
-    )
-    sides = ", ".join(side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+    ).text
+    sides = ", ".join(side_text(context, tile.shape[axis]).text for axis in (tile.fast, tile.slow))
     r, several = context.names.shared_index("r"), layout.registers(0) > 2
     rows = (r, f"{r} + 1") if several else ("0", "1")
     at = f"{warp_row} + {r} * {OTHER_PIECE}" if several else warp_row
     if shared_out:
-        at += f", {context.axis_names.thread_text((*[REGISTER] * len(COLUMN_IN_PIECE), *in_piece), 'column')}"
+        at += f", {context.axis_names.thread_text((*[REGISTER] * len(COLUMN_IN_PIECE), *in_piece), 'column').text}"
     sources = ", ".join(run_at(f"{tile_name}[{row}][{first or 0}]") for row in rows)
     store = Line(f"{helper}<{sides}, {count}>({array}, {at}, {sources});")
     if not several:

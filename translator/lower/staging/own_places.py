@@ -14,6 +14,7 @@ from ...schedule.tiles.layout import REGISTER
 from ..accesses.vectors import access_of, vectors_name, width_name
 from ..context import Context
 from ..products.operand import element_place, place_line
+from ..text.operators import Text, exclusive_or, infix, summed
 from ..text.point import Point
 from ..text.unit import Node
 
@@ -38,26 +39,22 @@ def place_of_own(context: Context, statement: Assign, point: Point, slot: str) -
     """The place of a vector, or an element, that was copied ahead for the thread with this `slot` among all places."""
     target = statement.target
     layout, access = context.schedule.layouts[target], access_of(context, statement)
-    number = ""
+    number: Text | None = None
     for axis in layout.array_axes():
         index, repeat = point.indices[axis], dict(access.repeats).get(axis, 1)
-        count = vectors_name(context, layout, access) if axis == access.axis else context.count(layout.axes[axis])
-        text = index.vector or index.text
-        if text == "0":
+        count = Text(vectors_name(context, layout, access) if axis == access.axis else context.count(layout.axes[axis]))
+        own = index.vector or index.whole
+        if own.text == "0":
             continue  # the only one
         if repeat > 1:
-            count, text = f"{count} / {repeat}", f"{text} / {repeat}"
-        if number:
-            factor = count if count.isidentifier() or count.isdigit() else f"({count})"
-            number = f"{f'({number})' if ' + ' in number else number} * {factor}"
-        number = f"{number} + {text}" if number else text
-    all_places = places_of_all(context, target)
-    all_places = f"({all_places})" if " / " in all_places else all_places
-    threads = f"({number}) * {all_places}" if " + " in number else f"{number} * {all_places}"
-    place = f"{threads} + {slot}" if number else slot
+            count, own = (infix(one, "/", Text(str(repeat))) for one in (count, own))
+        number = summed([infix(number, "*", count), own]) if number else own
+    place = Text(slot)
+    if number:
+        place = summed([infix(number, "*", places_of_all(context, target)), place])
     if access.width > 1:
-        place = f"{place if place == slot else f'({place})'} * {width_name(context, layout, access)}"
-    return f"{context.stages.own[target]}[{place}]"
+        place = infix(place, "*", Text(width_name(context, layout, access)))
+    return f"{context.stages.own[target]}[{place.text}]"
 
 
 def _slot_read(context: Context, target: Variable) -> str:
@@ -82,21 +79,22 @@ def slot_filled(context: Context, target: Variable) -> str:
     return context.thread_place(f"{target.stem}_filled", text, f"where this lane's copies go{order}")
 
 
-def places_of_all(context: Context, target: Variable) -> str:
+def places_of_all(context: Context, target: Variable) -> Text:
     """How many places a register, or a vector, of all threads takes."""
     copy = context.schedule.warp_copies.get(target)
     shared = LANE_BITS - copy.lane_bits if copy else 0
-    return f"NUM_THREADS / {1 << shared}" if shared else "NUM_THREADS"
+    threads = Text("NUM_THREADS")
+    return infix(threads, "/", Text(str(1 << shared))) if shared else threads
 
 
 def _swizzled(context: Context, bits: tuple[int, ...], copy: WarpCopy) -> str:
     """The place of the thread whose number is chosen by these bits of this thread's number."""
     whole = bits == tuple(range(context.schedule.num_threads.bit_length() - 1))
-    texts = [context.axis_names.tid if whole else context.axis_names.thread_text(bits)]
+    terms = [Text(context.axis_names.tid) if whole else context.axis_names.thread_text(bits)]
     for term in copy.swizzle.terms(0):
         sources = tuple(bits[term[bit][1]] if bit in term else REGISTER for bit in range(max(term) + 1))
-        texts.append(context.axis_names.thread_text(sources))
-    return " ^ ".join(f"({text})" if " + " in text else text for text in texts) if len(texts) > 1 else texts[0]
+        terms.append(context.axis_names.thread_text(sources))
+    return exclusive_or(terms)
 
 
 def place_of_scalar(context: Context, target: Variable) -> str:

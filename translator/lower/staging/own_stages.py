@@ -82,7 +82,7 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> str:
     counts, elements = _counts(context, load) if target.type.is_tile else ((), 1)
     copy = context.schedule.warp_copies.get(target)
     threads = context.schedule.num_threads >> (LANE_BITS - copy.lane_bits if copy else 0)
-    sides = " * ".join([*counts, places_of_all(context, target)])
+    sides = " * ".join([*counts, places_of_all(context, target).text])
     size = elements * threads * target.type.dtype.itemsize * ring.stages
     comment = f"{target.stem} on its way, each {'warp' if copy else 'thread'}'s own"
     outer = f"[{stages}]" if ring.stages > 1 else ""

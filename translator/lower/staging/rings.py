@@ -230,11 +230,11 @@ def _read_once(context: Context, tile: Variable, call: Call) -> str:
 
 def _boxes_across(context: Context, tile: Variable, size: Expr, axis: int | None) -> str:
     """How many boxes of a tile lie along a dimension."""
-    text = context.speller.text(size)
+    elements = context.speller.spell(size)
     if axis is None:
-        return text
+        return elements.text
     side = side_text(context, tile.type.shape[axis])
-    boxes = f"({text} + {side} - 1) / {side}"
+    boxes = f"({elements.within(12, '+')} + {side.within(12)} - 1) / {side.within(14)}"
     return context.role.known_scalars.get(boxes, boxes)
 
 
@@ -278,7 +278,7 @@ def box_copies(
         return (copy(array, starts),)
     word = variable.name.upper()
     elements = box_elements(context, tile, variable, word)
-    line = line_elements(context, tile, variable, word)
+    line = line_elements(context, tile, variable, word).within(14)
     boxes = box_count(context, tile, variable, word)
     at = list(starts)
     fast = list(call.attribute("axes")).index(tile.fast)

@@ -15,6 +15,7 @@ from ...schedule.staging.ring_plan import ALIGNED_STAGES, Ring
 from ..context import Context, ctype
 from ..products.formats import chunk_elements
 from ..shared.arrays import side_text
+from ..text.operators import multiplied
 from ..text.unit import Comment, Line, Loop, Node, Shared
 from .copies import tile_comment
 from .ring_barriers import stages_name
@@ -39,10 +40,10 @@ def declare_rows(context: Context, statement: Assign) -> str:
     count = aligned_stages(context)
     size = tile.stage_bytes * tile.stages
     alignment = SWIZZLE_ALIGNMENT if tile.swizzle else CHUNK_BYTES
-    shared = Shared(name, element, f"[{count}][{lines} * {width}]", size, tile_comment(tile), alignment)
+    shared = Shared(name, element, f"[{count}][{multiplied((lines, width)).text}]", size, tile_comment(tile), alignment)
     context.shared.arrays.setdefault((target.key, "staged"), shared)
     chunk = chunk_elements(context, tile, target, name.upper())
-    dimensions = f"[{row_stages(context, target)}][{lines} * ({width} + {chunk})]"
+    dimensions = f"[{row_stages(context, target)}][{lines.within(13)} * ({width.within(12)} + {chunk})]"
     size = (_ring(context, target).stages - 1) * _rows_bytes(tile)
     rows = Shared(rows_name(context, statement), element, dimensions, size, "as they lie in memory", CHUNK_BYTES)
     context.shared.arrays.setdefault((target.key, "rows"), rows)
@@ -121,7 +122,7 @@ def _ring(context: Context, variable: Variable) -> Ring:
 
 def _sides(context: Context, statement: Assign) -> str:
     tile = context.schedule.staged[statement.target]
-    return ", ".join(side_text(context, tile.shape[axis]) for axis in (tile.slow, tile.fast))
+    return ", ".join(side_text(context, tile.shape[axis]).text for axis in (tile.slow, tile.fast))
 
 
 def _args(statement: Assign) -> tuple[Expr, ...]:

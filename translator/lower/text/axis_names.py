@@ -15,9 +15,11 @@ from dataclasses import replace
 
 from ...frozen import frozen
 from ...hardware import LANE_BITS, WARP_SIZE
-from ...ir.types import Dim, padded
+from ...ir.symbols import Name
+from ...ir.types import padded, symbol_of
 from ...schedule.tiles.layout import REGISTER, Layout
 from .names import Names
+from .operators import Text, infix, summed
 from .unit import COMMENT_ROOM, Constant, Place
 
 # Per rank, per axis: loop index, registers, thread's place, the word for one and for several coordinates.
@@ -149,16 +151,18 @@ class AxisNames:
         if span == range(thread_bits):
             return f"{self.tid} == 0"
         if span.stop == thread_bits:
-            return f"{self.tid} < {self.threads_below(span.start).strip('()')}"
-        text = f"{self.tid} / {self.threads_below(span.start)}" if span.start else self.tid
-        return f"{text} % {self.power(1 << len(span))} == 0"
+            return f"{self.tid} < {self.threads_below(span.start).text}"
+        number = Text(self.tid)
+        number = infix(number, "/", self.threads_below(span.start)) if span.start else number
+        return f"{infix(number, '%', self.power(1 << len(span))).text} == 0"
 
     @staticmethod
-    def power(number: int) -> str:
-        """A power of two among thread numbers, as an operand: in warps where it is as many as one."""
+    def power(number: int) -> Text:
+        """A power of two among thread numbers: in warps where it is as many as one."""
         if number < WARP_SIZE:
-            return str(number)
-        return "WARP_SIZE" if number == WARP_SIZE else f"({number // WARP_SIZE} * WARP_SIZE)"
+            return Text(str(number))
+        warp = Text("WARP_SIZE")
+        return warp if number == WARP_SIZE else infix(Text(str(number // WARP_SIZE)), "*", warp)
 
     def stride(self, number: int, part: str, noun: str) -> str:
         """How many coordinates of an axis, "" for another, lie from one part to the next, by name where they are many."""
@@ -172,7 +176,8 @@ class AxisNames:
 
     def _add(self, bits: tuple[int, ...], side: int, rank: int, axis: int, name: str, thread_bits: int) -> None:
         index, count, place, noun = WORDS[rank][axis]
-        symbol = side.symbol if isinstance(side, Dim) and side.symbol and side.symbol.isidentifier() else None
+        called = symbol_of(side)
+        symbol = called.word if isinstance(called, Name) else None
         prefix = f"{name}_" if noun in self._plain_nouns else ""
         self._plain_nouns.add(noun)
         as_many = [r for r in self._axes.values() if (r.tile, r.noun, r.side) == (name, noun, side)]
@@ -217,7 +222,7 @@ class AxisNames:
             place = self._fresh(word, prefix, named.tile)
             subject = "where this thread's part begins"
             self.places.append(
-                Place(place, self.thread_text(named.bits, noun), f"the first {noun} of this thread", subject)
+                Place(place, self.thread_text(named.bits, noun).text, f"the first {noun} of this thread", subject)
             )
             return "", place
         if not span:
@@ -233,12 +238,12 @@ class AxisNames:
 
     def _place_text(self, named: NamedAxis) -> str:
         """Which of the threads along an axis this one is."""
-        span, text = named.thread_range or range(0), self.tid
+        span, number = named.thread_range or range(0), Text(self.tid)
         if span.start:
-            text += f" / {self.threads_below(span.start, named.tile)}"
-        return text if self.num_threads == 1 << span.stop else f"{text} % {named.threads}"
+            number = infix(number, "/", self.threads_below(span.start, named.tile))
+        return (number if self.num_threads == 1 << span.stop else infix(number, "%", Text(named.threads))).text
 
-    def thread_text(self, bits: tuple[int, ...], noun: str = "") -> str:
+    def thread_text(self, bits: tuple[int, ...], noun: str = "") -> Text:
         """What the thread bits of a scattered axis of some coordinates add up to, highest first; "0" without any."""
         thread_bits = self.num_threads.bit_length() - 1
         runs: list[tuple[int, int, int]] = []  # (position, first thread bit, how many)
@@ -253,10 +258,10 @@ class AxisNames:
         terms = []
         for position, first, count in reversed(runs):
             source, part, low, high = self._source(first, count, thread_bits)
-            text = f"{source} / {self.power(1 << low)}" if low else source
-            text += f" % {self.power(1 << count)}" if low + count < high else ""
-            terms.append(f"{text} * {self.stride(1 << position, part, noun)}" if position else text)
-        return " + ".join(terms) or "0"
+            number = infix(Text(source), "/", self.power(1 << low)) if low else Text(source)
+            number = infix(number, "%", self.power(1 << count)) if low + count < high else number
+            terms.append(infix(number, "*", Text(self.stride(1 << position, part, noun))) if position else number)
+        return summed(terms)
 
     def _source(self, first: int, count: int, thread_bits: int) -> tuple[str, str, int, int]:
         """What some bits of a thread's number are taken from, whose part that is, the first bit there, and how many it has."""
@@ -274,16 +279,16 @@ class AxisNames:
             self.places.insert(len(self._words) - 1, place)
         return self._words[word]
 
-    def threads_below(self, bits: int, tile: str = "") -> str:
+    def threads_below(self, bits: int, tile: str = "") -> Text:
         """How many threads so many low bits of a thread's number count, by name where axes, first of a `tile`, are shared so."""
         shared = sorted((named for named in self._axes.values() if named.threads), key=lambda named: named.tile != tile)
         spans = [(named.thread_range, named.threads) for named in shared]
         for span, threads in spans:
             if span == range(bits):
-                return threads
+                return Text(threads)
             beside = next((more for other, more in spans if span and other == range(span.stop, bits)), "")
             if span and span.start == 0 and beside and 1 << bits > 32:
-                return f"({threads} * {beside})"
+                return infix(Text(threads), "*", Text(beside))
         return self.power(1 << bits)
 
     def _tile(self, named: NamedAxis, noun: str) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...analysis.ranges import sums_fit
+from ...ir.c_operators import ATOM, UNARY
 from ...ir.nodes import Call, Expr, Use, Variable
 from ...ir.walk import MOVES
 from ...language.dtypes import DType
 from ..context import Context
-from .operators import ATOM, UNARY, Text, added
+from .operators import Text, added
 from .point import Point
 
 

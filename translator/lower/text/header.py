@@ -10,7 +10,8 @@ from ... import version
 from ...artifact import Options, Target, TensorMap, in_cpp
 from ...hardware import LANE_BITS, WARPGROUP, WARPGROUP_BITS
 from ...ir.nodes import NO_COMMENTS, Call, Kernel, Parameter
-from ...ir.types import Dim
+from ...ir.symbols import Name
+from ...ir.types import Dim, symbol_of
 from ...ir.walk import expressions, statements, subexpressions
 from ...language.hints import is_unfit
 from ...language.hints import shown as in_words
@@ -139,8 +140,8 @@ def _argument_facts(context: Context, parameter: Parameter) -> tuple[str, str]:
 def declared(context: Context, mentioned: frozenset[str]) -> frozenset[str]:
     """The compile-time parameters that the file declares as constants: those that it mentions, and the sides of its tiles."""
     tiles = (*context.schedule.staged, *context.schedule.layouts)
-    sides = (getattr(side, "symbol", None) for tile in tiles for side in tile.type.shape)
-    return mentioned.union(filter(None, sides))
+    sides = (symbol_of(side) for tile in tiles for side in tile.type.shape)
+    return mentioned.union(side.word for side in sides if isinstance(side, Name))
 
 
 def _constants(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:

@@ -9,6 +9,12 @@ from ...ops.casts import rounded
 
 SUFFIX = {"int": "", "unsigned": "u", "long long": "LL", "unsigned long long": "ULL"}
 LEAST_IN_FULL, MOST_IN_FULL = 1e-4, 1e7  # single numbers between these are written without an exponent
+CONVERSIONS = {  # of an integer to a floating-point number
+    "fp32": "static_cast<float>",
+    "fp64": "static_cast<double>",
+    "fp16": "__float2half",
+    "bf16": "__float2bfloat16",
+}
 INFINITY_BITS = {False: "0x7f800000", True: "0xff800000"}
 
 
@@ -25,10 +31,8 @@ def literal_text(value: int | float | bool, dtype: DType, base: int = 10) -> str
     match dtype.name:
         case "fp32":
             return single
-        case "fp16":
-            return f"__float2half({single})"
-        case "bf16":
-            return f"__float2bfloat16({single})"
+        case "fp16" | "bf16":
+            return f"{CONVERSIONS[dtype.name]}({single})"
     return f"{dtype.cuda}({single})"
 
 

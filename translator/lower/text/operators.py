@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import reduce
 
 from ...frozen import frozen
+from ...ir.c_operators import ATOM, PRECEDENCE, UNARY
 
-ATOM = 16
-UNARY = 15
-PRECEDENCE = (
-    dict.fromkeys(("*", "/", "%"), 13)
-    | dict.fromkeys(("+", "-"), 12)
-    | dict.fromkeys(("<<", ">>"), 11)
-    | dict.fromkeys(("<", "<=", ">", ">="), 10)
-    | dict.fromkeys(("==", "!="), 9)
-    | {"&": 8, "^": 7, "|": 6, "&&": 5, "||": 4, "?": 3}
-)
 MIXED = frozenset(("&", "^", "|", "<<", ">>", "&&", "||"))  # operators whose mixtures compilers warn about
 SHIFTS = ("<<", ">>")  # whose first operand alone decides on the type of the result
 OF_BOOLS = ("<", "<=", ">", ">=", "==", "!=", "&&", "||")  # whose result is a bool
@@ -57,6 +49,9 @@ class Text:
         return self.text
 
 
+ZERO = Text("0", number=0)
+
+
 def placed(spelling: str, operands: dict[str, Text]) -> Text:
     """Puts operands into a spelling of the op table, parenthesised where its outermost operator requires it."""
     if match := INFIX.match(spelling):
@@ -92,6 +87,27 @@ def added(terms: Iterable[str]) -> str:
     """The sum of some terms; a negative number or name is subtracted."""
     first, *others = terms
     return first + "".join(f" - {one[1:]}" if NEGATIVE.fullmatch(one) else f" + {one}" for one in others)
+
+
+def infix(left: Text, operator: str, right: Text) -> Text:
+    """An operation of integers, with the parentheses that C needs."""
+    precedence = PRECEDENCE[operator]
+    return Text(f"{left.within(precedence)} {operator} {right.within(precedence + 1)}", precedence, operator)
+
+
+def multiplied(factors: Sequence[Text]) -> Text:
+    """The product of some factors."""
+    return reduce(lambda product, factor: infix(product, "*", factor), factors) if factors else Text("1")
+
+
+def summed(terms: Sequence[Text]) -> Text:
+    """The sum of some terms, of which none is negative."""
+    return reduce(lambda total, term: infix(total, "+", term), terms) if terms else ZERO
+
+
+def exclusive_or(terms: Sequence[Text]) -> str:
+    """The exclusive or of some indices, sums in parentheses."""
+    return " ^ ".join(one.within(13) for one in terms) if len(terms) > 1 else summed(terms).text
 
 
 def loosest(text: str) -> int:

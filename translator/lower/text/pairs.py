@@ -19,7 +19,7 @@ from .element import indexed
 from .fields import find_fields
 from .operators import Text
 from .pair_types import PAIR_TYPES, rounds_floats
-from .point import Index, Point, point_of
+from .point import FIRST, Point, point_of, register
 from .unit import Line, Loop, Node
 
 OPERATORS = {"add": ("+", 12), "sub": ("-", 12), "mul": ("*", 13)}
@@ -38,9 +38,9 @@ def lower_by_pairs(context: Context, statement: Assign, layout: Layout, name: st
         return ()
     names = context.axis_indices(layout)
     other = context.names.shared_index("next")
-    indices = [Index(names[axis] if layout.registers(axis) > 1 else "0") for axis in range(layout.rank)]
+    indices = [register(names[axis]) if layout.registers(axis) > 1 else FIRST for axis in range(layout.rank)]
     one = point_of(layout, tuple(indices))
-    two = point_of(layout, tuple(Index(other) if axis == fast else index for axis, index in enumerate(indices)))
+    two = point_of(layout, tuple(register(other) if axis == fast else index for axis, index in enumerate(indices)))
     two = replace(two, apart=apart.bit_length() - 1)
     words = PAIR_TYPES[target.type.dtype.name]
     pair = context.names.shared_index("pair")

@@ -6,23 +6,43 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from ...frozen import frozen
+from ...ir.c_operators import ATOM
 from ...ir.nodes import Expr
 from ...schedule.tiles.layout import REGISTER, Layout
 from ...schedule.tiles.paths import operand_axes
 from .axis_names import AxisNames, NamedAxis
+from .operators import ZERO, Text, infix, summed
 
 
 @frozen
 class Index:
-    """The register index along one axis: a loop variable, or the start of vector `vector` of `width` registers.
+    """The register index along one axis: a loop variable, or the start of vector number `vector` of `width` registers.
 
     The first `bits` bits of such a start are zero.
     """
 
-    text: str
-    vector: str = ""
+    whole: Text
+    vector: Text | None = None
     width: str = ""
     bits: int = 0
+
+    @property
+    def text(self) -> str:
+        """The index as a subscript."""
+        return self.whole.text
+
+
+FIRST = Index(ZERO)
+
+
+def register(name: str) -> Index:
+    """The index that a variable holds; "0" is the only register's."""
+    return FIRST if name == "0" else Index(Text(name))
+
+
+def vector_start(vector: Text, width: str, bits: int = 0) -> Index:
+    """The index at which a vector starts."""
+    return Index(ZERO if vector == ZERO else infix(vector, "*", Text(width)), vector, width, bits)
 
 
 # A coordinate bit: a thread bit, (axis of the statement, bit of its register index), or (KNOWN, its value).
@@ -80,52 +100,51 @@ def register_index(point: Point, axis: int) -> str | None:
     if not bits:
         return None
     whole = _whole_index(point, bits)
-    return whole.text if whole else " + ".join(_segments(point, tuple(bits), None)) or "0"
+    return whole.text if whole else summed(list(_segments(point, tuple(bits), None))).text
 
 
-def coordinate(point: Point, axis: int, axis_names: AxisNames) -> str:
-    """The text of the coordinate along one axis of the tile at this point."""
+def coordinate(point: Point, axis: int, axis_names: AxisNames) -> Text:
+    """The coordinate along one axis of the tile at this point."""
     bits = point.axes[axis]
-    if not bits:
-        return "0"
     pattern = tuple(bit if isinstance(bit, int) else REGISTER for bit in bits)
-    named = axis_names.find(pattern)
+    named = axis_names.find(pattern) if bits else None
     registers = [bit for bit in bits if not isinstance(bit, int)]
     if any(number == KNOWN for number, _ in registers):
-        return " + ".join(_segments(point, bits, axis_names)) or "0"
-    index = _whole_index(point, registers) if registers else Index("0")
+        return summed(list(_segments(point, bits, axis_names)))
+    index = _whole_index(point, registers) if registers else FIRST
     if named and named.thread_range is not None and index:
         return _blocked_coordinate(named, index, bool(registers))
     if named and named.thread_range is None and named.place:
-        terms = [named.place, *_register_segments(point, bits, named, axis_names)]
-        return " + ".join(term for term in terms if term != "0")
-    return " + ".join(_segments(point, bits, axis_names))
+        return summed([Text(named.place), *_register_segments(point, bits, named, axis_names)])
+    return summed(list(_segments(point, bits, axis_names)))
 
 
-def _blocked_coordinate(named: NamedAxis, index: Index, has_registers: bool) -> str:
+def _blocked_coordinate(named: NamedAxis, index: Index, has_registers: bool) -> Text:
+    place, threads, vector = Text(named.place), Text(named.threads), Text(named.vector)
     if not has_registers:
-        return named.place
+        return place
     if not named.threads:
-        return index.text
+        return index.whole
     if index.text == "0":
-        return named.place if named.run == 1 else f"{named.place} * {named.vector}"
+        return place if named.run == 1 else infix(place, "*", vector)
     if named.run == 1:
-        return f"{_factor(index.text)} * {named.threads} + {named.place}"
+        return infix(infix(_factor(index.whole), "*", threads), "+", place)
     if named.num_registers == named.run:
-        start = f"{named.place} * {named.vector}"
-        return start if index.text == "0" else f"{start} + {index.text}"
+        return infix(infix(place, "*", vector), "+", index.whole)
     if index.vector and index.width == named.vector:
-        return f"({index.vector} * {named.threads} + {named.place}) * {named.vector}"
+        return infix(infix(infix(index.vector, "*", threads), "+", place), "*", vector)
     if index.vector and 1 < 1 << index.bits < named.run:
-        per_run = named.run >> index.bits
-        run = f"({index.vector} / {per_run} * {named.threads} + {named.place}) * {named.vector}"
-        return f"{run} + {index.vector} % {per_run} * {index.width}"
-    text = _factor(index.text)
-    return f"({text} / {named.vector} * {named.threads} + {named.place}) * {named.vector} + {text} % {named.vector}"
+        number, per_run = index.vector, Text(str(named.run >> index.bits))
+        run = infix(infix(infix(infix(number, "/", per_run), "*", threads), "+", place), "*", vector)
+        return infix(run, "+", infix(infix(number, "%", per_run), "*", Text(index.width)))
+    text = _factor(index.whole)
+    run = infix(infix(infix(infix(text, "/", vector), "*", threads), "+", place), "*", vector)
+    return infix(run, "+", infix(text, "%", vector))
 
 
-def _factor(text: str) -> str:
-    return text if text.isidentifier() else f"({text})"
+def _factor(index: Text) -> Text:
+    """An index as a factor of its own: what it is made of stays together."""
+    return Text(index.within(ATOM), number=index.number)
 
 
 def _whole_index(point: Point, bits: list[tuple[int, int]]) -> Index | None:
@@ -139,7 +158,7 @@ def _whole_index(point: Point, bits: list[tuple[int, int]]) -> Index | None:
 
 def _register_segments(
     point: Point, bits: tuple[PointBit, ...], named: NamedAxis, axis_names: AxisNames
-) -> Iterator[str]:
+) -> Iterator[Text]:
     """What the registers of a scattered axis add to the thread's own place."""
     registers = [bit for bit in bits if not isinstance(bit, int)]
     index = _whole_index(point, registers) if registers else None
@@ -153,7 +172,9 @@ def _register_segments(
     if index is not None and run and index.width == named.vector and registers == list(bits[:run]) + registers[run:]:
         # The start of a vector: the bits within it are zero, the others are the vector's number.
         if index.text != "0":
-            point = replace(point, indices=tuple(Index(i.vector) if i is index else i for i in point.indices))
+            point = replace(
+                point, indices=tuple(Index(i.vector or i.whole) if i is index else i for i in point.indices)
+            )
             number = registers[0][0]
             shifted = tuple(bit if isinstance(bit, int) else (number, bit[1] - run) for bit in bits[run:])
             placed = ((k + run, bit) for k, bit in enumerate(shifted) if not isinstance(bit, int))
@@ -164,7 +185,7 @@ def _register_segments(
 
 def _segments_at(
     point: Point, placed: Iterable[tuple[int, tuple[int, int]]], stride: Callable[[int], str], dropped: int = 0
-) -> Iterator[str]:
+) -> Iterator[Text]:
     """Runs of register bits, each shifted to its place, highest first; `dropped` low bits are not in the index."""
     runs: list[tuple[int, list[tuple[int, int]]]] = []
     for position, bit in placed:
@@ -176,13 +197,13 @@ def _segments_at(
     for position, run in reversed(runs):
         number, low = run[0]
         total = point.layout.axes[number].count(REGISTER) - dropped
-        source = _factor(point.indices[number].text)
-        text = source if low == 0 else f"{source} / {1 << low}"
-        text = text if low + len(run) == total else f"{text} % {1 << len(run)}"
-        yield text if position == 0 else f"{text} * {stride(1 << position)}"
+        text = _factor(point.indices[number].whole)
+        text = text if low == 0 else infix(text, "/", Text(str(1 << low)))
+        text = text if low + len(run) == total else infix(text, "%", Text(str(1 << len(run))))
+        yield text if position == 0 else infix(text, "*", Text(stride(1 << position)))
 
 
-def _segments(point: Point, bits: tuple[PointBit, ...], axis_names: AxisNames | None) -> Iterator[str]:
+def _segments(point: Point, bits: tuple[PointBit, ...], axis_names: AxisNames | None) -> Iterator[Text]:
     """Runs of bits from one source, each shifted to its place, highest first."""
     runs: list[tuple[int, list[PointBit]]] = []
     for position, bit in enumerate(bits):
@@ -194,25 +215,25 @@ def _segments(point: Point, bits: tuple[PointBit, ...], axis_names: AxisNames | 
         first = run[0]
         if not isinstance(first, int) and first[0] == KNOWN:
             if first[1]:
-                yield str(1 << position)
+                yield Text(str(1 << position))
             continue
         if isinstance(first, int):
-            source, low, total = (axis_names.tid if axis_names else "tid"), first, point.layout.thread_bits
+            text, low, total = Text(axis_names.tid if axis_names else "tid"), first, point.layout.thread_bits
         else:
             index = point.indices[first[0]]
             skipped = index.bits if first[1] >= index.bits else 0  # the number of the vector tells the bits above
-            source, low = _factor(index.vector if skipped else index.text), first[1] - skipped
+            text, low = _factor(index.vector if skipped and index.vector else index.whole), first[1] - skipped
             total = point.layout.axes[first[0]].count(REGISTER) - skipped
-            if source == "0":
+            if text.text == "0":
                 continue
         below = (
             axis_names.threads_below(low)
             if axis_names and isinstance(first, int) and low > 5
             else AxisNames.power(1 << low)
         )
-        text = source if low == 0 else f"{source} / {below}"
-        text = text if low + len(run) == total else f"{text} % {AxisNames.power(1 << len(run))}"
-        yield text if position == 0 else f"{text} * {1 << position}"
+        text = text if low == 0 else infix(text, "/", below)
+        text = text if low + len(run) == total else infix(text, "%", AxisNames.power(1 << len(run)))
+        yield text if position == 0 else infix(text, "*", Text(str(1 << position)))
 
 
 def _follows(before: PointBit, bit: PointBit) -> bool:

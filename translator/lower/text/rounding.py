@@ -9,7 +9,7 @@ from ...ir.nodes import Assign, Call, Effect, Expr, Variable
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from .pair_types import PAIR_TYPES, rounds_floats
-from .point import Index, Point, point_of
+from .point import FIRST, Point, point_of, register
 from .unit import Line, Loop, Node, Spelled
 
 
@@ -26,7 +26,7 @@ def round_by_pairs(context: Context, name: str, variable: Variable, value: Call,
     pair = PAIR_TYPES[dtype.name]
     values: dict[str, object] = {"ctype": dtype.cuda, "pair": pair.name, "function": pair.of_floats, "acc": dtype.name}
     helper = context.needs.distinct_helper("round_pairs", "round_pairs", values)
-    indices = tuple(Index(names[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank))
+    indices = tuple(register(names[a]) if layout.registers(a) > 1 else FIRST for a in range(layout.rank))
     text = context.speller.text(value.args[0], point_of(layout, indices))
     row = name + "".join(f"[{names[axis]}]" for axis in outer)
     node: Node = Line(f"{helper}({row}, [&](int {names[innermost]}) {{ return {text}; }});")

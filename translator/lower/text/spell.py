@@ -14,16 +14,17 @@ from dataclasses import replace
 from ...analysis.ranges import fits, never_overflows
 from ...diagnostics import CompilationError
 from ...frozen import frozen
+from ...ir.c_operators import ATOM, UNARY
 from ...ir.nodes import Assign, Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
-from ...ir.static_loops import is_of_trip
+from ...ir.symbols import AsFloat, Name, Symbol, precedence, spelled
 from ...ir.walk import MOVES, children, expressions, statements, used_variables
 from ...language.dtypes import DType, Element, PointerType
 from ...ops.casts import TOWARD_ZERO, cuda_cast
 from ...ops.registry import OPS
 from ...schedule.tiles.paths import Axes
-from .literals import literal_text, plain_text
+from .literals import CONVERSIONS, literal_text, plain_text
 from .needs import Used
-from .operators import ATOM, INFIX, UNARY, WIDE_CAST, Text, added, loosest, placed, widened
+from .operators import INFIX, WIDE_CAST, Text, added, loosest, placed, widened
 from .point import Point, PointBit, coordinate
 
 WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)|(\d+)LL")
@@ -58,7 +59,7 @@ class Speller:
         arithmetic: Arithmetic,
         used: Used,
         variable_text: VariableText,
-        coordinate_of: Callable[[Point], str],
+        coordinate_of: Callable[[Point], Text],
         function_name: Callable[[DeviceFunction], str],
         launch_word: Callable[[str, int], str],
         needs_no_use: Callable[[Variable], bool],
@@ -180,30 +181,21 @@ class Speller:
         if isinstance(element, PointerType):
             return Text("nullptr")
         if literal.symbol is not None and _is_integer(element):
-            binding = loosest(literal.symbol) if re.fullmatch(r"[\w +*/%()-]+", literal.symbol) else 12
-            binding = min(binding, UNARY) if literal.symbol.startswith("-") else binding
-            number = None if is_of_trip(literal.symbol) else int(literal.value)
-            inner = Text(literal.symbol, binding, {12: "+", 13: "*"}.get(binding, ""), number)
-            if element.short == "i32":
-                return inner
-            return Text(f"static_cast<{element.cuda}>({literal.symbol})", number=number)
-        if literal.symbol is not None and literal.symbol.startswith("__float2"):
-            return Text(literal.symbol)
-        word = re.fullmatch(r"\w+|static_cast<\w+>\(.*\)", literal.symbol or "")
+            number = None if literal.trips else int(literal.value)
+            inner = symbol_text(literal.symbol, number)
+            return (
+                inner if element.short == "i32" else Text(f"static_cast<{element.cuda}>({inner.text})", number=number)
+            )
         text = literal_text(literal.value, element, literal.base)
         is_number = not text.startswith("__")  # of infinity and NaN, CUDA's words make no constant of the file
-        if word and is_number and element.short in ("fp32", "fp64", "i1"):
-            return Text(self._float_constant(word[0], element))
+        match literal.symbol:
+            case AsFloat(integer=integer) if element.name in CONVERSIONS:
+                return Text(f"{CONVERSIONS[element.name]}({spelled(integer)})")
+            case Name(word=word) if is_number and element.short in ("fp32", "fp64", "i1"):
+                is_double = word in self.arithmetic.doubles and element.name == "fp32"
+                return Text(f"static_cast<float>({word})" if is_double else word)
         number = int(literal.value) if _is_integer(element) else None
         return Text(text, UNARY if text.startswith("-") else ATOM, number=number)
-
-    def _float_constant(self, word: str, element: DType) -> str:
-        """A constant of the file, or an integer one as a float, in the type that it is needed in."""
-        if word.startswith("static_cast<float>") and element.name == "fp64":
-            return word.replace("float", "double", 1)
-        if word in self.arithmetic.doubles and element.name == "fp32":
-            return f"static_cast<float>({word})"
-        return word
 
     def _call(self, call: Call, point: Point | None, wide: bool) -> Text:
         below = [self._down(call, arg, point) for arg in call.args]
@@ -240,13 +232,13 @@ class Speller:
     def _arange(self, call: Call, point: Point | None) -> Text:
         if point is None:
             raise CompilationError("tl.arange outside a tile", call.span)
-        text = self._coordinate_of(point)
+        coordinate = self._coordinate_of(point)
         start = call.attribute("start")
-        if text == "0":
+        if coordinate.text == "0":
             return Text(str(start), UNARY if start < 0 else ATOM, number=start)
         if start:
-            text = f"{text} + {start}" if start > 0 else f"{text} - {-start}"
-        return Text(text, loosest(text), "+" if loosest(text) == 12 else "*")
+            coordinate = Text(added((coordinate.within(12), str(start))), 12, "+")
+        return coordinate
 
     def _cast(self, call: Call, below: Point | None, wide: bool) -> Text:
         source, wanted = call.args[0].type.element, call.type.element
@@ -343,6 +335,12 @@ class Speller:
         name, texts = WRAPPED[call.op], [operand.text for operand in operands]
         self.used.helpers.setdefault(name)
         return Text(f"{name}<{call.type.dtype.cuda}>({', '.join(texts if len(texts) > 1 else ['0', *texts])})")
+
+
+def symbol_text(symbol: Symbol, number: int | None = None) -> Text:
+    """An integer's name or expression; `number` is its value, where that is the same in all trips."""
+    binding = precedence(symbol)
+    return Text(spelled(symbol), binding, {12: "+", 13: "*"}.get(binding, ""), number)
 
 
 def _may_be_common(call: Call) -> bool:
@@ -459,6 +457,6 @@ def _has_product(expr: Expr) -> bool:
     return isinstance(expr, Call) and (expr.op == "mul" or any(_has_product(arg) for arg in expr.args))
 
 
-def coordinate_speller(axis_names: object) -> Callable[[Point], str]:
+def coordinate_speller(axis_names: object) -> Callable[[Point], Text]:
     """The function that spells the coordinate of a one-axis point with `axis_names`."""
     return lambda point: coordinate(point, 0, axis_names)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from ...analysis.masks import conjuncts
 from ...frozen import frozen
 from ...hardware import ACCESS_BYTES
 from ...ir.nodes import Call, Expr, Literal, Use, Variable
-from ...ir.types import ValueType, padded
+from ...ir.types import ValueType, padded, symbol_of
 from ...ir.walk import MOVES
 from ...language.dtypes import PointerType, int1, int32, int64
 from ..tiles.layout import REGISTER, Layout, bits_of
@@ -194,7 +194,7 @@ def inside_test(shape: tuple[int, ...], axis: int) -> Expr:
             before = coordinate.type.shape
             kept = (*before[:a], 1, *before[a:])
             coordinate = Call(ValueType(int32, kept), "expand_dims", (coordinate,), (("axis", a),))
-    symbol = getattr(side, "symbol", None)
+    symbol = symbol_of(side)
     below = Call(
         ValueType(int1, line), "lt", (coordinate, Literal(ValueType(int32, line), int(side), symbol=symbol))
     )  # fmt: skip

@@ -14,7 +14,7 @@ from ...analysis.boxes import Box, BoxDim, find_box
 from ...analysis.parameter_text import parameter_text
 from ...hardware import CHUNK_BYTES
 from ...ir.nodes import Assign, Call, Expr, For, Literal, Use
-from ...ir.types import ValueType
+from ...ir.types import ValueType, symbol_of
 from ...ir.walk import assigned_variables, statements, used_variables
 from ...language.dtypes import int32, int64
 from .ring_plan import RingPlan
@@ -71,7 +71,7 @@ def _is_long(expr: Expr) -> bool:
 def _inside(dim: BoxDim) -> Expr:
     """How many indices of a dimension, from the box's start on, are inside of the tensor; perhaps more than the box has."""
     if dim.size is None:
-        return Literal(dim.start.type, int(dim.side), symbol=getattr(dim.side, "symbol", None))
+        return Literal(dim.start.type, int(dim.side), symbol=symbol_of(dim.side))
     if dim.start == Literal(dim.start.type, 0):
         return dim.size
     return Call(dim.size.type, "sub", (dim.size, dim.start))
