@@ -68,7 +68,7 @@ def parts_ahead(context: Context, loop: For, ring: Ring, bounds: tuple[str, str,
         return None
     name, turn = context.names.shared_index("write_parts"), context.names.shared_index("turn")
     stage, stages = stage_word(context, ring), stages_name(context, ring)
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, stage)
+    context.ahead.stage_of |= dict.fromkeys(ring.tiles, stage)
     nodes: list[Node] = [
         Line(f"const int {stage} = {turn} % {stages};"),
         Line(f"mbarrier_wait(&{barrier_name(context, ring, 'full')}[{stage}], {parity_of(turn, stages)});", ARRIVED),

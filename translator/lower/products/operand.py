@@ -125,7 +125,7 @@ def operand_place(
     variable = operand.variable
     if variable in context.schedule.staged:
         tile = context.schedule.staged[variable]
-        stage = context.stages.stage_of.get(variable)
+        stage = context.ahead.stage_of.get(variable)
         name = context.names.variable(variable)
         base = f"{name}[{stage}]" if stage else name
         turned = turned_tile(operand, tile, is_a, instruction)
@@ -134,16 +134,16 @@ def operand_place(
         return (), OperandPlace(base, tile, operand, is_a)
     layout = context.schedule.layouts[variable]
     tile = copied_tile(operand, layout, is_a, instruction)
-    if (variable, tile) in context.stages.lasting:
-        return (), OperandPlace(context.stages.lasting[variable, tile], tile, operand, is_a)
-    if (variable, tile) in context.stages.copied:
-        return (), OperandPlace(context.stages.copied[variable, tile], tile, operand, is_a)
+    if (variable, tile) in context.around.lasting:
+        return (), OperandPlace(context.around.lasting[variable, tile], tile, operand, is_a)
+    if (variable, tile) in context.progress.copied:
+        return (), OperandPlace(context.progress.copied[variable, tile], tile, operand, is_a)
     purpose = "a" if is_a else "b"
     name = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
     shared_array(context, id(statement), purpose, name, variable, tile, f"{variable.name}, for the dot")
     place = OperandPlace(name, tile, operand, is_a)
     if not context.shared.in_turns:
-        context.stages.copied[variable, tile] = name
+        context.progress.copied[variable, tile] = name
     return (*context.before_write(name), *_copy(context, place), *_zeros(context, place, instruction)), place
 
 
@@ -156,18 +156,18 @@ def _turned(
     """
     variable, purpose = operand.variable, "a" if is_a else "b"
     choices = f"{variable.name}_turned", f"{variable.name}_turned_for_dot"
-    runs_on = context.stages.trip_count != "" and id(statement) in context.stages.in_flight
+    runs_on = context.around.trip_count != "" and id(statement) in context.around.in_flight
     name = context.shared.scratch_name(id(statement), purpose, *choices, lasting=runs_on)
     before, array = context.before_write(name), name
     outer, stages = "", 1
     if runs_on:
         comment = "of transposed tiles: one is read while the next is written"
         count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
-        outer, array = f"[{count}]", f"{name}[{context.stages.trip_count} % {count}]"
+        outer, array = f"[{count}]", f"{name}[{context.around.trip_count} % {count}]"
     sides = size_text(context, tile.shape)
     alignment = SWIZZLE_ALIGNMENT if tile.swizzle else CHUNK_BYTES
     several = f"{stages} of " if stages > 1 else ""
-    context.stages.turned[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
+    context.ahead.transposed[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
     size, comment = stages * tile.stage_bytes, f"{variable.name}, contiguous along K"
     context.shared.scratch(
         id(statement), purpose, Shared(name, ctype(variable.type), f"{outer}[{sides}]", size, comment, alignment)

@@ -157,7 +157,7 @@ def _declarations(context: Context, stagger: Stagger) -> tuple[Node, ...]:
 def _stage(context: Context, ring: Ring, turn: str) -> Line:
     """The stage of a turn, where the tiles of the ring are read from."""
     word = stage_word(context, ring)
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
+    context.ahead.stage_of |= dict.fromkeys(ring.tiles, word)
     return Line(f"const int {word} = {turn} % {stages_name(context, ring)};")
 
 
@@ -210,19 +210,14 @@ def _compute_function(
         Line("wgmma_wait<0>();", "the late product of the last iteration is complete, too"),
         *_pins(context, (stagger.late,)),
     )
-    stages = context.stages
     naming = [_stage(context, ring, turn)] if _last_reading(statement, ring.tiles) else []
     if (read := _last_reading(statement, stagger.early)) is not None:
-        stages.after[id(read)] = (
+        context.notes.after[id(read)] = (
             Line("__syncwarp();", "every lane has read its part"),
             _release(context, ring, "early_empty", turn),
         )
-    with stages.within(
-        before={**stages.before, id(stagger.settled): settled},
-        started=stages.started | {id(dot) for dot in stagger.ahead},
-        postponed=stages.postponed | {id(stagger.late)},
-    ):
-        nodes = (*naming, *lower_body(context, statement, body))
+    context.notes.before[id(stagger.settled)] = settled
+    nodes = (*naming, *lower_body(context, statement, body))
     index = f"{ctype(statement.variable.type)} {context.names.variable(ring.loop)}"
     header = f"const auto {name} = [&]({index}, int {turn})"
     return (Comment("What an iteration computes."), Loop(header, nodes, closing="};")), name

@@ -23,7 +23,7 @@ def place_in_tile(context: Context, target: Variable, point: Point, width: int) 
     tile = context.schedule.block_copies[target].tile
     several = point.layout.num_registers > width
     naming, place = place_line(context, element_place(context, tile, target, point), f"{target.stem}_ahead", several)
-    return naming, f"{context.stages.own[target]}[{place}]"
+    return naming, f"{context.ahead.own[target]}[{place}]"
 
 
 def place_read(context: Context, statement: Assign, point: Point) -> tuple[tuple[Node, ...], str]:
@@ -57,7 +57,7 @@ def place_of_own(context: Context, statement: Assign, point: Point, slot: str) -
     place = f"{threads} + {slot}" if number else slot
     if access.width > 1:
         place = f"{place if place == slot else f'({place})'} * {width_name(context, layout, access)}"
-    return f"{context.stages.own[target]}[{place}]"
+    return f"{context.ahead.own[target]}[{place}]"
 
 
 def _slot_read(context: Context, target: Variable) -> str:
@@ -101,4 +101,4 @@ def _swizzled(context: Context, bits: tuple[int, ...], copy: WarpCopy) -> str:
 
 def place_of_scalar(context: Context, target: Variable) -> str:
     """The place of a scalar that this thread has copied ahead for itself."""
-    return f"{context.stages.own[target]}[{context.axis_names.tid}]"
+    return f"{context.ahead.own[target]}[{context.axis_names.tid}]"

@@ -9,6 +9,8 @@ and written to its stage behind them. Products that run by themselves (wgmma) ar
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...frozen import frozen
 from ...hardware import WARPGROUP
 from ...ir.nodes import Assign, Effect, For
@@ -125,12 +127,13 @@ def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bou
             context, statement, ring, loads, arrays, own, names, (*running, *reading.behind_copies(loop))
         )
     first = _first_loads(context, statement, ring, operands, names, filling)
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, names.stage)
-    context.stages.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
+    context.ahead.stage_of |= dict.fromkeys(ring.tiles, names.stage)
+    context.ahead.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
     flying = _flying(context, statement, ring)
     order, being_read = context.order.snapshot(), set(context.shared.being_read)
     head = context.barrier("everyone's share is there, and nobody reads the stage that is filled next")
-    with context.stages.within(in_flight=context.stages.in_flight | {id(product) for product in flying}):
+    in_flight = context.around.in_flight | {id(product) for product in flying}
+    with context.inside(replace(context.around, in_flight=in_flight)):
         inner = lower_body(context, statement, body)
     if flying:
         for helper in ("wgmma_commit", "wgmma_wait"):

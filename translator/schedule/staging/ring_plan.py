@@ -126,6 +126,16 @@ class Rings:
         return tuple(one for ring in self.rings for one in ring.ahead)
 
     @property
+    def started_ahead(self) -> frozenset[int]:
+        """The dots, by `id`, that loops start before the statements of an iteration."""
+        return frozenset(id(dot) for ring in self.rings if ring.stagger for dot in ring.stagger.ahead)
+
+    @property
+    def postponed(self) -> frozenset[int]:
+        """The dots, by `id`, that loops start in the next iteration."""
+        return frozenset(id(ring.stagger.late) for ring in self.rings if ring.stagger)
+
+    @property
     def has_producer(self) -> bool:
         """Whether a warpgroup of its own loads."""
         return any(ring.kind == "tma" for ring in self.rings)
