@@ -39,7 +39,7 @@ from .schedule.rewrites.early_products import serves, with_early_products
 from .schedule.rewrites.narrow_moves import with_narrow_moves
 from .schedule.rewrites.second_loads import with_second_loads
 from .schedule.staging import rings
-from .schedule.staging.own_stages import loads_in_turn, loads_more, may_load_more
+from .schedule.staging.own_stages import loads_more, loads_not_ahead, may_load_more
 from .schedule.staging.ring_plan import Rings
 
 
@@ -231,7 +231,7 @@ def _planned(request: _Request, most_stages: int) -> Plan | _NoRoom:
         kernel, chosen = rings.plan_rings(request.kernel, options, target, most_stages, request.small_loads, not_ahead)
         facts = find_facts(kernel)
         schedule = decide(kernel, facts, options, target, chosen, request.blocks)
-        late = loads_in_turn(kernel, facts, schedule)
+        late = loads_not_ahead(kernel, facts, schedule)
         if not late:
             break
         not_ahead |= late

@@ -86,7 +86,7 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
         ahead = None
     if plan.instruction.kind == "wgmma" and plan.instruction.split:
         for place, is_a in zip(places, (True, False), strict=True):
-            code, written = write_parts(context, statement, plan, place, is_a, ahead.turn if ahead else "")
+            code, written = write_parts(context, statement, plan, place, is_a, ahead.count if ahead else "")
             copies += () if ahead else code
             parts.append(written)
     copies += _copies_for_next(context, statement)

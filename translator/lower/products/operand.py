@@ -12,7 +12,7 @@ from ...schedule.accesses.access import Access
 from ...schedule.products.dot_plan import Operand
 from ...schedule.products.dots import k_axis
 from ...schedule.products.instructions import Instruction
-from ...schedule.products.operand_tiles import copied_tile, turned_tile
+from ...schedule.products.operand_tiles import copied_tile, transposed_tile
 from ...schedule.products.shared_tiles import SharedTile
 from ..accesses.conditions import copies_guard
 from ..accesses.vectors import vectors, width_name
@@ -24,7 +24,7 @@ from ..text.point import Point, coordinate
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .formats import line_elements
 
-TURNED_STAGES = 2
+TRANSPOSED_STAGES = 2
 
 
 def shared_array(
@@ -128,9 +128,9 @@ def operand_place(
         stage = context.ahead.stage_of.get(variable)
         name = context.names.variable(variable)
         base = f"{name}[{stage}]" if stage else name
-        turned = turned_tile(operand, tile, is_a, instruction)
-        if turned is not None:
-            return _turned(context, statement, operand, is_a, base, turned)
+        transposed = transposed_tile(operand, tile, is_a, instruction)
+        if transposed is not None:
+            return _transposed(context, statement, operand, is_a, base, transposed)
         return (), OperandPlace(base, tile, operand, is_a)
     layout = context.schedule.layouts[variable]
     tile = copied_tile(operand, layout, is_a, instruction)
@@ -147,7 +147,7 @@ def operand_place(
     return (*context.before_write(name), *_copy(context, place), *_zeros(context, place, instruction)), place
 
 
-def _turned(
+def _transposed(
     context: Context, statement: Statement, operand: Operand, is_a: bool, source: str, tile: SharedTile
 ) -> tuple[tuple[Node, ...], OperandPlace]:
     """Transposes a tile of bytes in shared memory: instructions read these along K only.
@@ -162,7 +162,7 @@ def _turned(
     outer, stages = "", 1
     if runs_on:
         comment = "of transposed tiles: one is read while the next is written"
-        count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
+        count, stages = context.constant("TURNED_STAGES", TRANSPOSED_STAGES, comment, topic="stages"), TRANSPOSED_STAGES
         outer, array = f"[{count}]", f"{name}[{context.around.trip_count} % {count}]"
     sides = size_text(context, tile.shape)
     alignment = SWIZZLE_ALIGNMENT if tile.swizzle else CHUNK_BYTES
@@ -179,8 +179,8 @@ def _turned(
         context.use_helper("stmatrix", "stmatrix_x4", count=4)
     helper = context.use_helper("transpose_bytes", matrices=matrices)
     lines, width = (side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
-    turn = Line(f"{helper}<{lines}, {width}>({array}, {source});")
-    return (*before, turn), OperandPlace(array, tile, operand, is_a)
+    transpose = Line(f"{helper}<{lines}, {width}>({array}, {source});")
+    return (*before, transpose), OperandPlace(array, tile, operand, is_a)
 
 
 def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:

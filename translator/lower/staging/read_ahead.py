@@ -46,12 +46,12 @@ class ReadingAhead:
     def at_first(self) -> tuple[Node, ...]:
         """What the copies of the first iteration need: as if those of iterations before it had been started."""
         count = len(self.functions)
-        turns = [(trip, ahead) for trip in range(-count, 0) for ahead in range(1, count + 1) if trip + ahead >= 0]
+        calls = [(trip, ahead) for trip in range(-count, 0) for ahead in range(1, count + 1) if trip + ahead >= 0]
         return tuple(
             self._call(
                 self.functions[ahead - 1], self.bounds[0], trip + ahead, surely_runs(self.loop, trip + ahead + 1)
             )
-            for trip, ahead in turns
+            for trip, ahead in calls
         )
 
     def _call(self, name: str, first: str, ahead: int, surely: bool = False) -> Node:

@@ -1,8 +1,8 @@
 """Which loads of a loop threads make ahead for themselves: tiles that are used in registers, not by dots from shared memory.
 
 In: the plan of a kernel's rings and a loop. Out: the loads, and how many stages pay. Every thread copies the elements that
-it will hold to places of its own and reads them back when the load's turn comes, so that nobody waits for anybody. A scalar
-goes the same way: it is one element that all threads hold, and loaded in its turn it would have all of them wait for memory.
+it will hold to places of its own and reads them back where the load stands, so that nobody waits for anybody. A scalar
+goes the same way: it is one element that all threads hold, and loaded where it stands it would have all of them wait for memory.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
     for statement in top:
         if not isinstance(statement, Assign) or not is_plain_load(plan, statement):
             continue
-        if statement.target in plan.in_turn:
+        if statement.target in plan.not_ahead:
             continue
         one = load_in_any_trip(plan, statement, loop, top)
         if one is None or _asks_again(one):
@@ -62,8 +62,8 @@ def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
     return found
 
 
-def loads_in_turn(kernel: Kernel, facts: Facts, schedule: Schedule) -> frozenset[Variable]:
-    """The tiles that would be loaded in their turn, from places that are known for the copies of later trips alone.
+def loads_not_ahead(kernel: Kernel, facts: Facts, schedule: Schedule) -> frozenset[Variable]:
+    """The tiles that would be loaded where they stand, from places that are known for the copies of later trips alone.
 
     Threads copy what they hold where `cp.async` has copies of that size, which the layouts decide; the other loads of a ring
     stay where they are. Their addresses follow from the trip, but for sums of numbers from memory (`running_totals.py`).
@@ -95,7 +95,7 @@ def _copy_bytes(load: Assign, layouts: Mapping[Variable, Layout], facts: Facts) 
 
 
 def _asks_again(one: Found) -> bool:
-    """Whether the load's turn needs a mask of numbers that are those of a later iteration by then.
+    """Whether the iteration that reads a load needs a mask of numbers that are those of a later iteration by then.
 
     Copies leave zeros outside of the mask; anything else is put there when the elements are read.
     """

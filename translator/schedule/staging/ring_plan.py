@@ -155,7 +155,7 @@ class RingPlan:
     read_only: frozenset[Variable]
     settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
     small_loads: bool
-    in_turn: frozenset[Variable]  # tiles whose loads are not made ahead: see `loads_in_turn`
+    not_ahead: frozenset[Variable]  # tiles whose loads stay where they are: see `loads_not_ahead`
 
     last_key: int  # of the variables so far
     replaced: dict[int, Statement] = field(default_factory=dict)
