@@ -101,12 +101,29 @@ class Options:
 
 @frozen
 class Target:
-    """A GPU architecture. `capability` is 90 for "sm_90a"; sizes in bytes."""
+    """A GPU architecture.
+
+    Attributes:
+      name: as compilers have it.
+      capability: 90 for "sm_90a".
+      max_static_shared_bytes: that a block can declare.
+      max_dynamic_shared_bytes: that a block can ask for.
+      shared_of_multiprocessor: bytes, of which each block takes `hardware.RESERVED_BYTES` beside its own.
+      threads_of_multiprocessor: that it has at once.
+      blocks_of_multiprocessor: that it has at once.
+    """
 
     name: str
     capability: int
     max_static_shared_bytes: int
     max_dynamic_shared_bytes: int
+    shared_of_multiprocessor: int
+    threads_of_multiprocessor: int
+    blocks_of_multiprocessor: int
+
+    def resident_blocks(self, num_threads: int) -> int:
+        """How many blocks of so many threads a multiprocessor can have at once, whatever else they take."""
+        return min(self.threads_of_multiprocessor // num_threads, self.blocks_of_multiprocessor)
 
     @property
     def has_wgmma(self) -> bool:

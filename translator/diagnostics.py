@@ -1,12 +1,11 @@
 """What users see when something is wrong: where, what, why, and what to write instead.
 
-Every error of tilewright derives from `TilewrightError`. Errors about a kernel's text carry a `Span` and print the line
-with a caret; errors of an inlined function also print the chain of calls that led to it.
+Every error of tilewright derives from `TilewrightError`; its class, which programs catch and reports name, says of what kind it
+is. Errors about a kernel's text carry a `Span` and print the line with a caret; errors of an inlined function also print the
+chain of calls that led to it.
 """
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 from .frozen import frozen
 
@@ -38,8 +37,6 @@ class Span:
 class TilewrightError(Exception):
     """Base of all errors of tilewright."""
 
-    code: ClassVar[str] = "TW000"
-
 
 class CompilationError(TilewrightError):
     """A kernel's text cannot be translated.
@@ -50,8 +47,6 @@ class CompilationError(TilewrightError):
       remedy: what to write instead; may be empty.
       calls: spans of the calls that led here, outermost first.
     """
-
-    code = "TW100"
 
     def __init__(self, cause: str, span: Span | None = None, remedy: str = "", calls: tuple[Span, ...] = ()) -> None:
         """Makes the error; `str()` of it is the whole report."""
@@ -72,7 +67,7 @@ class CompilationError(TilewrightError):
             if left_out <= 1 or not SHOWN_CALLS <= number < SHOWN_CALLS + left_out:
                 lines += [f"{call}: called from here", call.caret_lines()]
         place = f"{self.span}: " if self.span else ""
-        lines.append(f"{place}{type(self).__name__} [{self.code}]: {self.cause}")
+        lines.append(f"{place}{type(self).__name__}: {self.cause}")
         if self.span:
             lines.append(self.span.caret_lines())
         if self.remedy:
@@ -83,182 +78,123 @@ class CompilationError(TilewrightError):
 class UnsupportedLanguageConstruct(CompilationError):  # noqa: N818 (Triton's name)
     """A Python statement or expression that kernels cannot contain."""
 
-    code = "TW101"
-
 
 class UnknownNameError(CompilationError):
     """A name that `tl`, a module or the kernel's scope does not have."""
-
-    code = "TW102"
 
 
 class ShapeError(CompilationError):
     """Tiles whose shapes do not fit together."""
 
-    code = "TW103"
-
 
 class DTypeError(CompilationError):
     """An operation on element types that it does not take."""
-
-    code = "TW104"
 
 
 class UndefinedVariableError(CompilationError):
     """A variable that is not defined on every way to its use."""
 
-    code = "TW105"
-
 
 class NotConstexprError(CompilationError):
     """A run-time value where a compile-time value is needed."""
-
-    code = "TW106"
 
 
 class CompileTimeAssertionFailure(CompilationError):  # noqa: N818 (Triton's name)
     """A `tl.static_assert` that does not hold."""
 
-    code = "TW107"
-
 
 class NoSourceError(CompilationError, ValueError):
     """A kernel whose source text cannot be found."""
-
-    code = "TW108"
 
 
 class ArgumentError(CompilationError):
     """A call of a `tl` function with arguments that it does not take."""
 
-    code = "TW109"
-
 
 class SignatureError(TilewrightError):
     """A signature of `translate` that does not fit the kernel's parameters."""
-
-    code = "TW110"
 
 
 class LaunchError(TilewrightError):
     """A launch that cannot be carried out: its grid, its arguments or where they lie."""
 
-    code = "TW200"
-
 
 class GridError(LaunchError):
     """A grid that is not one to three non-negative integers."""
-
-    code = "TW201"
 
 
 class CooperativeGridError(GridError):
     """A cooperative grid whose programs cannot all run at once."""
 
-    code = "TW210"
-
 
 class ArgumentKindError(LaunchError):
     """An argument that is no array, number or constexpr value."""
-
-    code = "TW202"
 
 
 class DeviceError(LaunchError, ValueError):
     """Arrays that lie on different devices, or on one that the chosen mode cannot reach."""
 
-    code = "TW203"
-
 
 class ContiguityError(LaunchError):
     """An array whose elements do not lie where the kernel will look for them."""
-
-    code = "TW204"
 
 
 class TracedArrayError(LaunchError):
     """An array without memory, which stands for one that is computed later: a FakeTensor of torch, a tracer of JAX."""
 
-    code = "TW208"
-
 
 class OperatorError(LaunchError):
     """A function that torch or JAX cannot take as an operator."""
-
-    code = "TW209"
 
 
 class KernelFaultError(LaunchError, RuntimeError):
     """A fault that a run of the kernel found: a race, an access out of bounds, a deadlock, a failed assertion."""
 
-    code = "TW205"
-
 
 class HostExpressionError(LaunchError):
     """An expression of a tensor map or guard that is not arithmetic in the kernel's integer arguments."""
-
-    code = "TW206"
 
 
 class DescriptorError(ArgumentKindError, AssertionError):
     """A tensor descriptor of a tensor or blocks that none can describe."""
 
-    code = "TW214"
-
 
 class TensorMapError(LaunchError):
     """A tensor map that the hardware cannot take with the arguments of a launch."""
-
-    code = "TW207"
 
 
 class GlobalChangedError(LaunchError, RuntimeError):
     """A launch of a kernel that read a global variable which has changed since."""
 
-    code = "TW211"
-
 
 class OptionError(LaunchError, AssertionError):
     """A launch option with a value that no kernel can have."""
-
-    code = "TW212"
 
 
 class IntegerRangeError(ArgumentKindError, OverflowError):
     """An integer argument that 64 bits cannot hold."""
 
-    code = "TW213"
-
 
 class SpecializationDataError(LaunchError, RuntimeError):
     """Specialization data of another kernel or another target."""
-
-    code = "TW215"
 
 
 class UnknownArgumentError(LaunchError, KeyError):
     """A launch with a keyword that neither the kernel nor the options have."""
 
-    code = "TW216"
     __str__ = Exception.__str__  # KeyError's has quotes around it
 
 
 class MissingArgumentError(LaunchError, TypeError):
     """A launch whose arguments do not fit the kernel's parameters."""
 
-    code = "TW217"
-
 
 class HostCallError(LaunchError, RuntimeError):
     """A kernel that is called on the host, without a grid."""
 
-    code = "TW218"
-
 
 class UnknownOptionError(UnknownArgumentError, TypeError):
     """A keyword that `jit`, `autotune`, `heuristics` or `Config` does not have."""
-
-    code = "TW219"
 
 
 class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)
@@ -269,8 +205,6 @@ class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)
       limit: how much there is.
       name: of what, such as "shared memory" (bytes) or "threads".
     """
-
-    code = "TW301"
 
     def __init__(self, required: int, limit: int, name: str, detail: str = "") -> None:
         """Makes the error; `detail` lists who needs how much, a line each."""
@@ -285,58 +219,38 @@ class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)
 class ToolchainError(TilewrightError):
     """A compiler, driver or package that this step needs is missing or failed."""
 
-    code = "TW401"
-
 
 class MissingPackageError(ToolchainError, ImportError):
     """A package of others that a module of ours is made for."""
-
-    code = "TW402"
 
 
 class OutputExistsError(TilewrightError):
     """An output file that exists and was not to be overwritten."""
 
-    code = "TW501"
-
 
 class AutotunerError(TilewrightError):
     """Tuning that cannot be carried out."""
-
-    code = "TW601"
 
 
 class NoConfigLeftError(AutotunerError):
     """Tuning without a config that can run: none was given to measure, or none fits the hardware."""
 
-    code = "TW602"
-
 
 class TuningNameError(AutotunerError, ValueError):
     """`autotune` with the name of a parameter that the kernel does not have."""
-
-    code = "TW603"
 
 
 class ConfigConflictError(AutotunerError, ValueError):
     """A launch that passes what the configs set."""
 
-    code = "TW604"
-
 
 class TuningInCaptureError(AutotunerError):
     """The first launch of a kernel with several configs while a CUDA graph is being captured."""
-
-    code = "TW605"
 
 
 class TunedFileError(AutotunerError):
     """A file of tuned configs that cannot be read."""
 
-    code = "TW606"
-
 
 class TuningArgumentError(AutotunerError, TypeError):
     """An argument of `autotune` or `heuristics` of another kind, or a function in it that takes or returns something else."""
-
-    code = "TW607"

@@ -3,7 +3,13 @@
 In: a kernel. Out: its `Plan`, that is, the kernel in the form that was scheduled, with facts, schedule and unit.
 
 How many stages and blocks have room, and whether it pays to start products or loads earlier, is known when the registers and the
-shared memory of a whole plan have been counted. So the plain plan is made first, and others that may take its place after it.
+shared memory of a whole plan have been counted. So the plain plan is made first, and others that may take its place after it:
+
+- `fitted`: arrays share their memory as far as they must.
+- `_fitted`: twice the warps, fewer moves between threads, loads and products earlier, small loads ahead.
+- `_in_blocks`: room for a second block, or for more of them.
+- `_with_room`: as many stages as fit, with arrays of their own or shared ones.
+- `_planned`: one plan, without any choice left.
 """
 
 from __future__ import annotations
@@ -33,7 +39,7 @@ from .schedule.rewrites.early_products import serves, with_early_products
 from .schedule.rewrites.narrow_moves import with_narrow_moves
 from .schedule.rewrites.second_loads import with_second_loads
 from .schedule.staging import rings
-from .schedule.staging.own_stages import loads_in_turn, loads_more, may_load_more
+from .schedule.staging.own_stages import loads_more, loads_not_ahead, may_load_more
 from .schedule.staging.ring_plan import Rings
 
 
@@ -47,11 +53,29 @@ class Plan:
     unit: Unit
 
 
+@frozen
+class _Request:
+    """What a plan is made for.
+
+    Attributes:
+      kernel: the kernel, before its rings are planned.
+      options: those of the launch.
+      target: the architecture, with the room that a block may take.
+      sharing: which arrays may share their memory.
+      blocks: for how many blocks on a multiprocessor registers are to be left.
+      small_loads: whether small tiles are loaded ahead, too.
+    """
+
+    kernel: Kernel
+    options: Options
+    target: Target
+    sharing: Sharing
+    blocks: int = 1
+    small_loads: bool = False
+
+
 def fitted(kernel: Kernel, options: Options, target: Target) -> Plan:
     """The plan of a kernel: its loads and products as early as they can be where registers have room for that.
-
-    Where a thread cannot hold its tiles, and the multiprocessor has more registers than that many threads can have, the block
-    gets twice the warps that were asked for.
 
     Where a kernel fits in no other way, shared arrays have their memory only where they are in use.
 
@@ -59,76 +83,96 @@ def fitted(kernel: Kernel, options: Options, target: Target) -> Plan:
       OutOfResources: when the kernel does not fit at all.
     """
     try:
-        return _fitted(kernel, options, target, Sharing.AREAS)
+        return _fitted(_Request(kernel, options, target, Sharing.AREAS))
     except OutOfResources:
         with suppress(OutOfResources):
-            return _fitted(kernel, options, target, Sharing.NESTED)
+            return _fitted(_Request(kernel, options, target, Sharing.NESTED))
         raise
 
 
-def _fitted(kernel: Kernel, options: Options, target: Target, most: Sharing) -> Plan:
-    """The plan of a kernel whose arrays share their memory that much at most."""
-    written, kernel = kernel, prepared(kernel, options, target)
-    plain = _in_blocks(kernel, options, target, most)
-    if plain.schedule.wants_more_warps:
+def _fitted(written: _Request) -> Plan:
+    """The plan of a kernel as it was written, whose arrays share their memory that much at most.
+
+    Where a thread cannot hold its tiles, and the multiprocessor has more registers than that many threads can have, the block
+    gets twice the warps that were asked for.
+    """
+    options = written.options
+    request = replace(written, kernel=prepared(written.kernel, options, written.target))
+    plan = _in_blocks(request)
+    if plan.schedule.wants_more_warps:
         with suppress(OutOfResources):
-            return _fitted(written, replace(options, num_warps=2 * options.num_warps), target, most)
-    fewer = _with_fewer_moves(kernel, plain)
-    if fewer is not kernel:
-        kernel, plain = fewer, _in_blocks(fewer, options, target, most)
-    early = _with_early_work(kernel, plain, options, target)
-    if early is not kernel:
-        check(early, "early_loads and early_products")
-        found = _in_blocks(early, options, target, most)
-        kernel, plain = (early, found) if serves(found.schedule, plain.schedule) else (kernel, plain)
-    if not may_load_more(plain.kernel, plain.schedule):
-        return plain
-    more = _in_blocks(kernel, options, target, most, small_loads=True)
-    return more if loads_more(more.schedule, plain.schedule) else plain
+            return _fitted(replace(written, options=replace(options, num_warps=2 * options.num_warps)))
+    request, plan = _with_fewer_moves(request, plan)
+    request, plan = _with_early_work(request, plan)
+    return _with_small_loads(request, plan)
 
 
-def _with_fewer_moves(kernel: Kernel, plain: Plan) -> Kernel:
-    """The kernel with less that moves between threads than in its plan; the same object where nothing does."""
+# --------------------------------------------------------------------------- what may take the place of the plain plan
+
+
+def _with_fewer_moves(request: _Request, plan: Plan) -> tuple[_Request, Plan]:
+    """The kernel with less that moves between threads than in its plan, and the plan of that."""
+    kernel = request.kernel
     for name, rewritten in (("second_loads", with_second_loads), ("narrow_moves", with_narrow_moves)):
-        before, kernel = kernel, rewritten(kernel, plain.facts, plain.schedule)
+        before, kernel = kernel, rewritten(kernel, plan.facts, plan.schedule)
         if kernel is not before:
             check(kernel, name)
-    return kernel
+    if kernel is request.kernel:
+        return request, plan
+    request = replace(request, kernel=kernel)
+    return request, _in_blocks(request)
 
 
-def _with_early_work(kernel: Kernel, plain: Plan, options: Options, target: Target) -> Kernel:
-    """The kernel with loads and products of its dots moved up; the same object where none moves."""
+def _with_early_work(request: _Request, plan: Plan) -> tuple[_Request, Plan]:
+    """The kernel with loads and products of its dots moved up, and the plan of that, where that serves."""
+    kernel = request.kernel
     if not any(True for _ in dot_statements(kernel)):
-        return kernel
-    dots = plan_dots(kernel, find_facts(kernel), options, target)  # by themselves, whatever loads ahead
-    early = kernel if _takes_turns(plain) else with_early_loads(kernel, dots.staged)
-    return with_early_products(early, lambda dot: id(dot) in dots.plans and dots.plans[id(dot)].runs_by_itself)
+        return request, plan
+    dots = plan_dots(kernel, find_facts(kernel), request.options, request.target)  # by themselves, whatever loads ahead
+    early = kernel if _takes_turns(plan) else with_early_loads(kernel, dots.staged)
+    early = with_early_products(early, lambda dot: id(dot) in dots.plans and dots.plans[id(dot)].runs_by_itself)
+    if early is kernel:
+        return request, plan
+    check(early, "early_loads and early_products")
+    moved = replace(request, kernel=early)
+    found = _in_blocks(moved)
+    return (moved, found) if serves(found.schedule, plan.schedule) else (request, plan)
 
 
-def _takes_turns(plan: Plan) -> bool:
-    """Whether arrays share their memory."""
-    return any(array.turn for array in plan.unit.dynamic_shared)
+def _with_small_loads(request: _Request, plan: Plan) -> Plan:
+    """The plan in which small tiles are loaded ahead as well, where that hides more."""
+    if not may_load_more(plan.kernel, plan.schedule):
+        return plan
+    more = _in_blocks(replace(request, small_loads=True))
+    return more if loads_more(more.schedule, plan.schedule) else plan
 
 
-def _in_blocks(kernel: Kernel, options: Options, target: Target, most: Sharing, small_loads: bool = False) -> Plan:
+# ------------------------------------------------------------------------------------------------ blocks and stages
+
+
+def _in_blocks(request: _Request) -> Plan:
     """The plan for as many blocks on a multiprocessor as pay and fit.
 
     Raises:
       OutOfResources: when the kernel does not fit at all.
     """
-    found = _with_room(kernel, options, target, 1, small_loads, most)
+    found = _with_room(request)
     if found.schedule.wants_second_block:
         with suppress(OutOfResources):
-            smaller = _with_room(kernel, options, half_of(target), 2, small_loads, most)
+            smaller = _with_room(replace(request, target=half_of(request.target), blocks=2))
             return smaller if serves_two(smaller.schedule, found.schedule) else found
     if wants_more_blocks(found.schedule, found.unit.shared_bytes) and not _takes_turns(found):
-        stages = _stages_of(found.schedule.rings)
-        in_turns = _planned(kernel, options, target, 1, small_loads, Sharing.AREAS, stages)
+        in_turns = _planned(replace(request, sharing=Sharing.AREAS), _stages_of(found.schedule.rings))
         if isinstance(in_turns, Plan) and has_more_blocks(
             in_turns.schedule, in_turns.unit.shared_bytes, found.unit.shared_bytes
         ):
             return in_turns
     return found
+
+
+def _takes_turns(plan: Plan) -> bool:
+    """Whether arrays share their memory."""
+    return any(array.turn for array in plan.unit.dynamic_shared)
 
 
 @frozen
@@ -139,9 +183,7 @@ class _NoRoom:
     error: OutOfResources
 
 
-def _with_room(
-    kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool, sharing: Sharing
-) -> Plan:
+def _with_room(request: _Request) -> Plan:
     """The plan with as many stages in its rings as shared memory has room for.
 
     Where there is room for no ring, or not even for the kernel without one, arrays share their memory.
@@ -149,18 +191,18 @@ def _with_room(
     Raises:
       OutOfResources: when the kernel does not fit even so.
     """
-    most = max(options.num_stages, rings.MOST_STAGES)
-    plan = partial(_planned, kernel, options, target, blocks, small_loads)
-    if sharing is Sharing.AREAS:  # nested ones are for kernels for which even these have no room
-        found = _with_most_stages(partial(plan, Sharing.NONE), rings.LEAST_STAGES, most)
+    most = max(request.options.num_stages, rings.MOST_STAGES)
+    if request.sharing is Sharing.AREAS:  # nested ones are for kernels for which even these have no room
+        apart = replace(request, sharing=Sharing.NONE)
+        found = _with_most_stages(partial(_planned, apart), rings.LEAST_STAGES, most)
         if isinstance(found, Plan):
             return found
-    least = 1 if blocks == 1 else rings.LEAST_STAGES  # 1, without rings, where nothing else fits
-    found = _with_most_stages(partial(plan, sharing), least, most)
+    least = 1 if request.blocks == 1 else rings.LEAST_STAGES  # 1, without rings, where nothing else fits
+    found = _with_most_stages(partial(_planned, request), least, most)
     if isinstance(found, _NoRoom):
         raise found.error
     if any(ring.kind == "own" for ring in found.schedule.rings.rings):
-        plain = plan(sharing, 1)  # accumulators come before what threads load ahead: they would be in local memory
+        plain = _planned(request, 1)  # accumulators come before what threads load ahead: they would be in local memory
         if isinstance(plain, Plan) and found.schedule.in_shared < plain.schedule.in_shared:
             return plain
     return found
@@ -182,24 +224,22 @@ def _with_most_stages(plan: Callable[[int], Plan | _NoRoom], least: int, most: i
     return found
 
 
-def _planned(
-    kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool, sharing: Sharing, most_stages: int
-) -> Plan | _NoRoom:
+def _planned(request: _Request, most_stages: int) -> Plan | _NoRoom:
     """The plan with rings of at most so many stages."""
-    not_ahead = frozenset[Variable]()
+    options, target, not_ahead = request.options, request.target, frozenset[Variable]()
     while True:
-        planned, chosen = rings.plan_rings(kernel, options, target, most_stages, small_loads, not_ahead)
-        facts = find_facts(planned)
-        schedule = decide(planned, facts, options, target, chosen, blocks)
-        late = loads_in_turn(planned, facts, schedule)
+        kernel, chosen = rings.plan_rings(request.kernel, options, target, most_stages, request.small_loads, not_ahead)
+        facts = find_facts(kernel)
+        schedule = decide(kernel, facts, options, target, chosen, request.blocks)
+        late = loads_not_ahead(kernel, facts, schedule)
         if not late:
             break
         not_ahead |= late
-    if sharing is not Sharing.NONE:
+    if request.sharing is not Sharing.NONE:
         rest = without_copied_operands(schedule.rings, schedule.dots, schedule.staged)
         schedule = replace(schedule, rings=rest)
     try:
-        return Plan(planned, facts, schedule, lower_kernel(planned, facts, schedule, sharing))
+        return Plan(kernel, facts, schedule, lower_kernel(kernel, facts, schedule, request.sharing))
     except OutOfResources as error:
         return _NoRoom(_stages_of(chosen), error)
 

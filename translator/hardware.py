@@ -1,6 +1,5 @@
 """Numbers of the hardware that are the same on every architecture text is written for; what differs is in `artifact.Target`.
 
-Of what only estimates need, the most that any of these architectures has is enough, and stands here too.
 "Guide" is the CUDA C++ Programming Guide, mostly its table "Technical Specifications per Compute Capability"; "PTX" is the
 PTX ISA; "driver" is the CUDA Driver API. What is a choice of ours and no limit of the hardware stands where it is made.
 """
@@ -14,7 +13,6 @@ WARPGROUP_BITS = 7
 WARPGROUP = 1 << WARPGROUP_BITS  # threads
 WARPS_OF_WARPGROUP = WARPGROUP // WARP_SIZE
 MOST_THREADS_OF_BLOCK = 1024
-MOST_THREADS = 2048  # on a multiprocessor at once, the most that there is; 1536 on sm_86, sm_89 and sm_120
 MAX_PROGRAMS_ACROSS = 65535  # blocks of a grid along its second and third axis
 LAST_BARRIER = 15  # named barriers are numbered from 0, which is __syncthreads' (PTX, "bar")
 MBARRIER_BYTES = 8  # (PTX, "mbarrier")
@@ -37,8 +35,7 @@ BANK_BYTES_BITS = 2  # log2 of the bytes of a bank (Guide, "Shared Memory")
 BANKS_BYTES_BITS = 7  # of all 32 banks together
 # log2 of the bytes of an access of all lanes at once; wider ones are served part of a warp at a time
 WIDEST_ONCE_BITS = 2
-SHARED_OF_MULTIPROCESSOR = 228 << 10  # bytes; of sm_90 and sm_100, the most that there is (Guide)
-RESERVED_BYTES = 1024  # that the system keeps of it for itself in every block
+RESERVED_BYTES = 1024  # that the system keeps of a multiprocessor's for itself in every block
 
 # Tensor maps and the copies by them. (driver, "cuTensorMapEncodeTiled"; PTX, "Tensors")
 MAP_BYTES = 128

@@ -65,6 +65,24 @@ def test_no_variable_is_called_like_a_helper() -> None:
     assert len(functions) > 40 and {name for name in functions if can_be_local(name)} <= of_users
 
 
+@triton.jit
+def named_like_variants(load_bools, store_bools, fragment_pin, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    load_cg = tl.load(fragment_pin, cache_modifier=".cg")
+    load_vec_if = tl.load(load_bools + i)
+    tl.store(store_bools + i, load_vec_if)
+    wrap_add = load_cg + 1
+    tl.store(out_ptr + i, tl.where(load_vec_if, wrap_add, load_cg))
+
+
+def test_names_of_variants_of_helpers(run_everywhere: Any) -> None:
+    flags, x = np.arange(64) % 3 == 0, np.array([7], np.int32)
+    out = np.zeros(64, np.int32)
+    _, kept, _, found = run_everywhere(named_like_variants, (1,), flags, np.zeros(64, np.bool_), x, out, BLOCK=64)
+    np.testing.assert_array_equal(kept, flags)
+    np.testing.assert_array_equal(found, np.where(flags, 8, 7))
+
+
 def test_everywhere(run_everywhere: Any) -> None:
     x = np.arange(40, dtype=np.float32)
     found = run_everywhere(scaled, (1,), x, 2, 33, M_PI=3.0, INT32_MAX=100000, BLOCK=64)[0]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from ptx_kernels import Asked, helper_text, kernel
-from tilewright.emit.helpers import REQUIRES, TEMPLATES
+from tilewright.emit.ptx_values import PTX_VALUES
 from tilewright.emit.wrap import WIDTH
+from tilewright.ir.c_names import can_be_local
+from tilewright.ir.device_helpers import HELPERS, DeviceHelper
 from tilewright.language.dtypes import PointerType, int32
 from tilewright.runtime.building import nvrtc
 from tilewright.schedule.products.instructions import SPLITS as SPLITS_OF
 
+TEMPLATES = Path(__file__).parent.parent.parent / "templates" / "helpers"
 COPIES: list[Asked] = [
     *(("cp_async", f"cp_async_{size}", {"bytes": size}) for size in (4, 8, 16)),
     ("cp_async_commit", "cp_async_commit", {}),
@@ -215,7 +219,7 @@ ALL: list[Asked] = [
     *(mma(*pair) for pair in MMA_PAIRS),
     *DOUBLES,
     *SPLITS,
-    ("mma_split", "mma_split", {"mma": "mma_m16n8k8", "steps": 2, "parts": 2, "products": SPLIT_3}),
+    ("mma_split", "mma_tf32x3", {"mma": "mma_m16n8k8", "steps": 2, "parts": 2, "products": SPLIT_3}),
     *WGMMAS,
 ]
 
@@ -232,9 +236,35 @@ def test_the_text_is_tidy_and_explained(asked: Asked) -> None:
     ), text
 
 
+def test_the_list_of_helpers_is_whole() -> None:
+    listed = {helper.template for helper in HELPERS}
+    assert listed == {path.name.removesuffix(".cu.j2") for path in TEMPLATES.glob("*.j2")}
+    assert len(listed) == len(HELPERS) and set(PTX_VALUES) <= listed
+
+
+@pytest.mark.parametrize("helper", HELPERS, ids=lambda helper: helper.template)
+def test_no_variable_is_called_like_what_a_template_defines(helper: DeviceHelper) -> None:
+    text = (TEMPLATES / f"{helper.template}.cu.j2").read_text()
+    functions = set(re.findall(r"^(?:static )?__device__ [^(=\n]*?(\w+)[(\[]", text, re.M))
+    types = set(re.findall(r"^(?:template <.*>\s*)?(?:struct(?: alignas\(\d+\))?|using) (\w+)", text, re.M))
+    named = bool(re.search(r"^__device__ .*\{\{ name \}\}\(", text, re.M))
+    assert functions or types or named or helper.names == ""
+    assert {name for name in functions | types if can_be_local(name)} == set()
+    assert not named or helper.names
+    if not named:
+        assert all(re.fullmatch(helper.names, function) for function in functions)
+
+
+@pytest.mark.parametrize("asked", ALL, ids=lambda asked: asked[1] + "-".join(str(v) for v in asked[2].values()))
+def test_no_variable_is_called_like_a_variant(asked: Asked) -> None:
+    (helper,) = (helper for helper in HELPERS if helper.template == asked[0])
+    assert re.fullmatch(helper.names, asked[1]) and not can_be_local(asked[1])
+
+
 def test_requirements_stand_above() -> None:
-    for template, required in REQUIRES.items():
-        assert all(TEMPLATES.index(name) < TEMPLATES.index(template) for name in required)
+    templates = [helper.template for helper in HELPERS]
+    for place, helper in enumerate(HELPERS):
+        assert set(helper.requires) <= set(templates[:place]), helper
     text = helper_text([("tma_load", "tma_load_2d", {"rank": 2}), ("mbarrier_wait", "mbarrier_wait", {})])
     words = ("shared_address(", "struct alignas(64) TensorMap", "using Barrier", "mbarrier_wait(", "tma_load_2d(")
     places = [text.index(word) for word in words]

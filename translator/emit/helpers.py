@@ -6,144 +6,12 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from ..ir.device_helpers import HELPERS
 from ..lower.text.unit import Helper
 from .ptx_values import PTX_VALUES
 
-# Order in the file; a helper may call only helpers above it.
-TEMPLATES = (
-    "packet",
-    "load_one",
-    "load_if",
-    "load_packet_kept",
-    "load_packet_if",
-    "load_vec",
-    "store_vec",
-    "store_if",
-    "round_pairs",
-    "atomic_float",
-    "atomic_bits",
-    "atomic_half",
-    "atomic_add_pair",
-    "atomic_add_vec",
-    "atomic_add_bounded",
-    "choose",
-    "wrapping",
-    "divide",
-    "square_root",
-    "power_of_two",
-    "round_toward_zero",
-    "sigmoid",
-    "sigmoid_double",
-    "small_pair",
-    "byte_pair",
-    "fp8_pair",
-    "in_register",
-    "field_pair",
-    "pack_pair",
-    "max_nan",
-    "min_nan",
-    "clamp_nan",
-    "combine_element",
-    "shuffle_xor",
-    "combine_state",
-    "shuffle_state",
-    "warp_reduce",
-    "reduce_to_first_lane",
-    "warp_reduce_in_order",
-    "swap_with_lane",
-    "combine_warps",
-    "forget",
-    "swizzled",
-    "count_below",
-    "valid_bytes",
-    "shared_address",
-    "tensor_map",
-    "barrier",
-    "mbarrier_init",
-    "mbarrier_init_fence",
-    "mbarrier_arrive",
-    "mbarrier_arrive_expect",
-    "mbarrier_wait",
-    "l2_policy",
-    "tma_load",
-    "tma_store",
-    "tensor_map_prefetch",
-    "made_maps",
-    "take_map_slot",
-    "free_map_slot",
-    "make_tensor_map_2d",
-    "tma_store_wait",
-    "tma_store_complete",
-    "async_proxy_fence",
-    "named_barrier_sync",
-    "block_reduce",
-    "named_barrier_arrive",
-    "block_reduce_rows",
-    "grid_wait",
-    "grid_release_dependents",
-    "warpgroup_shrink",
-    "warpgroup_grow",
-    "cp_async",
-    "cp_async_commit",
-    "cp_async_wait",
-    "row_lead",
-    "copy_rows",
-    "align_rows",
-    "ldmatrix",
-    "stmatrix",
-    "transpose_bytes",
-    "store_matrices",
-    "store_matrices_across",
-    "load_matrices",
-    "load_byte_pair",
-    "load_byte_pairs",
-    "round_tf32",
-    "split_tf32",
-    "pack_bf16",
-    "split_bf16",
-    "split_tile",
-    "rest_of_tf32",
-    "split_across",
-    "mma",
-    "mma_double",
-    "mma_split",
-    "wgmma_descriptor",
-    "wgmma_fence",
-    "wgmma_commit",
-    "wgmma_wait",
-    "wgmma_take",
-    "wgmma_pin",
-    "fragment_pin",
-    "wgmma_fragment",
-    "wgmma",
-)
-
-# What a helper's text needs besides itself, for helpers that are the same in every file.
-REQUIRES = {
-    "mbarrier_init": ("shared_address", "barrier"),
-    "mbarrier_arrive": ("shared_address", "barrier"),
-    "mbarrier_arrive_expect": ("shared_address", "barrier"),
-    "mbarrier_wait": ("shared_address", "barrier"),
-    "tma_load": ("shared_address", "barrier", "tensor_map"),
-    "tensor_map_prefetch": ("tensor_map",),
-    "tma_store": ("shared_address", "tensor_map"),
-    "made_maps": ("tensor_map",),
-    "make_tensor_map_2d": ("shared_address", "tensor_map"),
-    "cp_async": ("shared_address",),
-    "copy_rows": ("row_lead",),
-    "align_rows": ("row_lead",),
-    "ldmatrix": ("shared_address",),
-    "stmatrix": ("shared_address",),
-    "wgmma_descriptor": ("shared_address",),
-    "sigmoid": ("divide",),
-    "field_pair": ("in_register",),
-    "wgmma_fragment": ("pack_pair", "fragment_pin"),
-    "split_tf32": ("round_tf32",),
-    "split_bf16": ("pack_bf16",),
-    "rest_of_tf32": ("round_tf32",),
-    "split_across": ("round_tf32",),
-    "split_tile": ("pack_bf16", "split_bf16"),
-}
+REQUIRES = {helper.template: helper.requires for helper in HELPERS}
+ORDER = {helper.template: number for number, helper in enumerate(HELPERS)}
 
 READS = {"cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volatile": "__ldcv"}
 WRITES = {"cg": "__stcg", "cs": "__stcs", "wt": "__stwt", "wb": "__stwb"}
@@ -172,8 +40,7 @@ def order_helpers(helpers: tuple[Helper, ...], packets: tuple[int, ...]) -> list
             helper = replace(helper, values={**helper.values, "structs": structs})
         for entry_name, template, values in _with_requirements(helper, packets):
             needed.setdefault(entry_name, (template, values))
-    known = {template: number for number, template in enumerate(TEMPLATES)}
-    entries = sorted(needed.items(), key=lambda item: (known.get(item[1][0], 0), _rank(item[1][1])))
+    entries = sorted(needed.items(), key=lambda item: (ORDER[item[1][0]], _rank(item[1][1])))
     return [entry for _, entry in entries]
 
 
@@ -219,7 +86,7 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
         return [(helper.name, helper.template, values | _bits(values["ctype"], values["bits"]))]
     if helper.template in PTX_VALUES:
         values |= PTX_VALUES[helper.template](**helper.values)
-    required = [(name, name, {"name": name}) for name in REQUIRES.get(helper.template, ())]
+    required = [(name, name, {"name": name}) for name in REQUIRES[helper.template]]
     return [*required, (helper.name, helper.template, values)]
 
 

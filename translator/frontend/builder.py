@@ -41,46 +41,40 @@ from ..language.hints import no_form, shown
 from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES, decayed
 from .carried import bind_parts
+from .draft import Draft
 from .ranges import is_nonnegative
 from .shapes import describe, of_fair_size, to_expr
 from .source import Source
 from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value, is_static, known_value, with_wrapper
 from .watched import is_watched, watch
 
-Scope = dict[str, "Value | Undefined"]
 
-
-class Builder:
+class Builder(Draft):
     """See the module docstring. A function that is inlined or tried as a device function gets a builder of its own."""
 
     def __init__(self, source: Source, options: Options, target: Target, parent: Builder | None = None) -> None:
-        """Starts with an empty scope."""
+        """Starts with an empty scope. What is set here stays what it is where a loop or branch is translated again."""
+        if parent is None:
+            super().__init__()
+        else:
+            super().__init__(
+                nonnegative=parent.nonnegative,
+                counter=parent.counter,
+                loop_depth=parent.loop_depth,
+                trip=parent.trip,
+            )
         self.source, self.options, self.target, self.parent = source, options, target, parent
         self.root: Builder = parent.root if parent else self
         self.file = "" if source.function.path == self.root.source.function.path else source.function.file
-        self.scope: Scope = {}
         self.outside: Outside = parent.outside if parent else Outside(source.function)
-        self.statements: list[Statement] = []
-        self.origin: Origin | None = None
         self.calls: tuple[Span, ...] = parent.calls if parent else ()
         self.scalar_only: bool = parent.scalar_only if parent else False
         self.decided: set[Variable] = set()  # what conditions and bounds of loops read
-        self.loop_depth: int = parent.loop_depth if parent else 0
-        self.protected: set[Variable] = set()  # parameters: assigning to them makes a variable of its own
-        self.constexpr_names: set[str] = set()
         # By the identity of what a name is of, and the name: (reader or owner, name, value).
         self.globals: dict[tuple[int, str], tuple[Any, str, Any]] = parent.globals if parent else {}
         # Floats that compile-time names stand for, and None for names that stand for something else too.
         self.numbers: dict[str, float | None] = parent.numbers if parent else dict.fromkeys(source.function.arg_names)
-        self._counter: list[int] = parent._counter if parent else [0]
         self.functions: dict[Any, DeviceFunction] = parent.functions if parent else {}
-        self.trip: str = parent.trip if parent else ""
-        self.temporaries: frozenset[int] = frozenset()  # keys of variables that name results of this statement
-        self.piece_names: frozenset[str] = frozenset()  # of results that no plain assignment has taken over
-        self.assigned_to = ""  # the name that the statement assigns, while its right side is translated
-        self.siblings: dict[str, Variable] = {}  # what the other branch of an `if` has made
-        self.block_of: dict[Variable, int] = {}  # the block in which a variable was first assigned
-        self.block = 0
         self.result: Any = None  # where an inlined function's returns go
         self.following: tuple[Sequence[Any], ...] = ()  # what stands behind the blocks around, outermost first
         self.written_out: dict[int, int] = {}  # how often statements behind an `if` with a `return` were, by their ids
@@ -90,19 +84,17 @@ class Builder:
         self.written_out_loops: frozenset[LoopPlace] = frozenset()  # those of them whose trips are known to differ
         self.returned: list[Value] = []  # what a device function returns
         self.results: set[Variable] = set()  # what functions inlined in this statement return, each in one place
-        self.nonnegative: set[Variable] = parent.nonnegative if parent else set()  # integers that are never below 0
         # Parts of bundles (see carried.py), by the bundle's name and the part's number: those that loops and branches
-        # change, those of them that may become negative, and the variables that hold them.
+        # change, and those of them that may become negative. Such finds are why a translation is repeated.
         self.changing: set[tuple[str, int]] = set()
         self.signed: set[tuple[str, int]] = set()
-        self.owned: set[Variable] = set()
 
     # -------------------------------------------------------------------------------------------------- variables
 
     def variable(self, name: str, type_: ValueType) -> Variable:
         """A new variable."""
-        self._counter[0] += 1
-        return Variable(name, type_, self._counter[0])
+        self.counter[0] += 1
+        return Variable(name, type_, self.counter[0])
 
     def lookup(self, name: str, span: Span) -> Value:
         """What a name stands for.
@@ -316,8 +308,8 @@ class Builder:
         """Writes statements into a new list."""
         before, self.statements = self.statements, []
         block_before = self.block
-        self._counter[0] += 1
-        self.block = self._counter[0]
+        self.counter[0] += 1
+        self.block = self.counter[0]
         try:
             yield self.statements
         finally:

@@ -173,33 +173,13 @@ def forget_changing_constants(builder: Builder, names: Sequence[str], span: Span
 
 def settled(builder: Builder, translate: Callable[[], T]) -> T:
     """Translates a loop or a branch until nothing more is found out about the parts of bundles."""
-    state = _state(builder)
+    before = builder.saved()
     while True:
         known = len(builder.changing) + len(builder.signed)
         result = translate()
         if len(builder.changing) + len(builder.signed) == known:
             return result
-        _restore(builder, state)
-
-
-def _state(builder: Builder) -> dict[str, Any]:
-    names = ("scope", "block_of", "siblings", "protected", "nonnegative", "owned", "constexpr_names", "statements")
-    copied = {name: type(getattr(builder, name))(getattr(builder, name)) for name in names}
-    plain = ("origin", "temporaries", "piece_names", "assigned_to", "loop_depth", "trip", "block")
-    return copied | {name: getattr(builder, name) for name in plain} | {"_counter": list(builder._counter)}
-
-
-def _restore(builder: Builder, state: dict[str, Any]) -> None:
-    """Puts everything back; containers are filled anew, because others refer to them."""
-    for name, value in state.items():
-        container = getattr(builder, name)
-        if isinstance(value, list):
-            container[:] = value
-        elif isinstance(value, (dict, set)):
-            container.clear()
-            container.update(value)
-        else:
-            setattr(builder, name, value)
+        builder.go_back_to(before)
 
 
 def own_variables(builder: Builder, names: Sequence[str]) -> None:

@@ -12,8 +12,9 @@ from ..ir.nodes import Assign, Expr, If, Use, Variable
 from ..ir.walk import used_variables
 from .aggregates import parts_of
 from .assigned import assigned_names
-from .builder import Builder, Scope
+from .builder import Builder
 from .carried import own_variables, settled
+from .draft import Scope
 from .joined import merged
 from .returns import in_loop, to_the_end
 from .shapes import as_bool, elementwise, to_expr

@@ -12,8 +12,9 @@ from ..diagnostics import DTypeError, Span
 from ..ir.nodes import Assign, Expr, Origin, Statement, Use, Variable
 from ..ir.walk import used_variables
 from .aggregates import AGGREGATES, parts_of
-from .builder import Builder, Scope
+from .builder import Builder
 from .carried import find_changes
+from .draft import Scope
 from .ranges import is_nonnegative
 from .shapes import describe
 from .values import Undefined, Value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .c_library import for_doubles, is_global, is_macro
+from .device_helpers import HELPERS
 
 RESERVED = frozenset(
     """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class
@@ -18,17 +19,7 @@ RESERVED = frozenset(
     min max abs fmaxf fminf fmaf fabsf NUM_THREADS NUM_WARPS WARP_SIZE ALL_LANES SharedArrays TensorMap MadeMaps
     Barrier Packet shared_bytes""".split()
 )
-# What the functions of `templates/helpers` are called.
-HELPER = re.compile(
-    r"align_rows|async_proxy_fence|block_reduce(_rows)?(_in_order)?|choose|clamp_nan|combine_\w+|copy_rows"
-    r"|count_(below|up_to)|cp_async_(\d+(_\w+)?|commit|wait)"
-    r"|divide|forget|free_map_slot|grid_(wait|release_dependents)|in_register|l2_policy|ldmatrix_\w+|stmatrix_\w+"
-    r"|(load|store)_(one|if|vec|packet|matrices|byte_pairs?)(_\w+)?|atomic_(add|max|min|and|or|xor|xchg|cas)(_\w+)?"
-    r"|made_maps|map_slot_taken|make_tensor_map_2d|(max|min)_nan|mbarrier_\w+|w?(g?mma_)m\d+n\d+k\d+\w*"
-    r"|named_barrier_\w+|pack_\w+|power_of_two|reduce_to_first_lane|rest_of_tf32|round_(pairs|tf32|toward_zero)|row_lead|shared_address|shifted"
-    r"|shuffle_xor|sigmoid(_double)?|(small|fields|bytes|fp8)_\w+2|split_(bf16|tf32|tile)|square_root|swap_with_lane|swizzled"
-    r"|take_map_slot|tensor_map_prefetch|tma_(load|store)_\w+|transpose_bytes|valid_bytes|warp_reduce(_in_order)?|warpgroup_\w+|wgmma_\w+"
-)
+HELPER = re.compile("|".join(sorted({helper.names for helper in HELPERS if helper.names})))
 # Functions of CUDA's math library whose plain names double-precision code calls; other code may use them as variables.
 MATH_NAMES = frozenset(
     """exp exp2 log log2 sin cos tan tanh sqrt rsqrt pow erf floor ceil fabs fma fmod round isnan isinf""".split()

@@ -24,7 +24,7 @@ from ..schedule.plan import Schedule
 from ..schedule.tiles.layout import REGISTER, Layout
 from .accesses.vector_starts import coarser, first_of_vector
 from .shared.memory import SharedMemory
-from .state import AccessOrder, MemoryFacts, Stages, WarpRole
+from .state import AccessOrder, Around, BoxCopies, LoadedAhead, MemoryFacts, Progress, StatementNotes, WarpRole
 from .text.axis_names import MOST_BARE, AxisNames
 from .text.names import Names
 from .text.needs import Needs, Used
@@ -102,7 +102,8 @@ class Context:
         self.needs: Needs = root.needs if root else Needs()
         self.shared, self.memory = shared, memory
         self.order = AccessOrder(Places(facts.definitions, kernel.body))
-        self.stages = Stages()
+        self.around, self.progress = Around(), Progress()
+        self.notes, self.ahead, self.box_copies = StatementNotes(), LoadedAhead(), BoxCopies()
         self.role = WarpRole()
         self.converted: dict[tuple[Variable, Layout], str] = {}
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
@@ -202,7 +203,7 @@ class Context:
     def declares(self, statement: Statement, variable: Variable) -> bool:
         """Whether this statement is where the variable is declared."""
         here = variable not in self.scopes.hoisted and self.scopes.first.get(variable) == id(statement)
-        return here and variable not in self.stages.read_ahead and variable not in self.names.array_of
+        return here and variable not in self.ahead.read_ahead and variable not in self.names.array_of
 
     def assigned_once(self, variable: Variable) -> bool:
         """Whether nothing is assigned to the variable's name after its declaration."""
@@ -396,6 +397,15 @@ class Context:
     def own_sums(self) -> frozenset[int]:
         """The dots, by `id`, whose sums only they have read so far."""
         return dots_with_own_sums(self.kernel.body)
+
+    @contextmanager
+    def inside(self, around: Around) -> Iterator[None]:
+        """What is lowered meanwhile has that around it."""
+        before, self.around = self.around, around
+        try:
+            yield
+        finally:
+            self.around = before
 
     @contextmanager
     def conversions(self, entries: dict[tuple[Variable, Layout], str]) -> Iterator[None]:

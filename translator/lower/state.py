@@ -1,12 +1,15 @@
-"""What one statement's lowering leaves for those of others: what was read, what is staged, whose part is being written."""
+"""What one statement's lowering leaves for those of others, a class for each lifetime.
+
+What holds inside of a loop or a branch is `Around`, and goes with it; what a block's statements have made or started is
+`Progress`; notes on statements and variables stay as long as the kernel is lowered.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..analysis.meeting import Places, Trips
 from ..analysis.origins import Origins
@@ -148,59 +151,69 @@ class AccessOrder:
         return place is not None and isinstance(trips, Trips) and self.places.goes_back(place, trips)
 
 
+@frozen
+class Around:
+    """What the loops and branches around a statement say of it: replaced as a whole for what one of them holds.
+
+    Attributes:
+      rings: how many loops with stages there are.
+      in_flight: the dots, by `id`, that a loop waits for.
+      trip_count: what counts the iterations of a loop whose products run on into the next one; "" in others.
+      next_dots: the dots right behind one of a loop's body, by `id` of it.
+      parts_ahead: how a loop writes the parts of its tiles ahead.
+      lasting: the arrays of operands that were copied before a loop, by operand and format.
+      may_arrive_later: whether a load leaves the wait for its copies to what reads its tile.
+      may_run_on: whether a dot leaves the wait for its products to what needs them.
+    """
+
+    rings: int = 0
+    in_flight: frozenset[int] = frozenset()
+    trip_count: str = ""
+    next_dots: dict[int, tuple[Assign, ...]] = field(default_factory=dict)
+    parts_ahead: PartsAhead | None = None
+    lasting: dict[tuple[Variable, SharedTile], str] = field(default_factory=dict)
+    may_arrive_later: bool = False
+    may_run_on: bool = False
+
+
 @dataclass
-class Stages:
-    """Where the tiles lie that are loaded ahead, and what is on its way, at the statement that is being lowered."""
+class Progress:
+    """What statements have made or started for those behind them in their block."""
+
+    # Copies of operands that dots have made, by their format; descriptors and fragments of operands, by their text.
+    copied: dict[tuple[Variable, SharedTile | str], str] = field(default_factory=dict)
+    running: tuple[Assign, ...] = ()  # dots that nothing has waited for, in the order of their products
+    arriving: dict[Variable, bool] = field(default_factory=dict)  # tiles likewise; whether they come by cp.async
+
+
+@dataclass
+class StatementNotes:
+    """What a loop wants of the statements in its body, by `id` of them."""
+
+    before: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # the text that precedes one
+    after: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # the text that follows one
+    behind_copies: set[int] = field(default_factory=set)  # those that stand behind copies, and not in their place
+
+
+@dataclass
+class LoadedAhead:
+    """Where what was loaded in an earlier iteration is found, by its variable."""
 
     stage_of: dict[Variable, str] = field(default_factory=dict)  # which stage of its ring a staged tile is read from
     own: dict[Variable, str] = field(default_factory=dict)  # where each thread finds what it has copied for itself
+    values: dict[Variable, str] = field(default_factory=dict)  # registers that scalars were read into
     read_ahead: set[Variable] = field(default_factory=set)  # what copies find their addresses by
-    behind_copies: set[int] = field(default_factory=set)  # `id`s of what a loop has there, and not in its turn
-    values: dict[Variable, str] = field(default_factory=dict)  # registers that scalars were read into an iteration ago
-    after: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what follows a statement, by `id` of it
-    fixed_starts: dict[tuple[Variable, int], str] = field(default_factory=dict)  # coordinates of boxes, fixed in a loop
-    in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
-    may_arrive_later: bool = False  # whether a load leaves the wait for its copies to what reads its tile
-    arriving: dict[Variable, bool] = field(default_factory=dict)  # tiles that have done so; whether by cp.async
-    may_run_on: bool = False  # whether a dot leaves the wait for its products to what needs them
-    running: tuple[Assign, ...] = ()  # dots that have done so, in the order of their products
-    next_dots: dict[int, tuple[Assign, ...]] = field(default_factory=dict)  # the dots right behind one, by `id` of it
-    started: frozenset[int] = frozenset()  # dots that the loop around them starts before its statements
-    parts_ahead: PartsAhead | None = None  # of the loop around
-    postponed: frozenset[int] = frozenset()  # dots whose products it starts in the next iteration
-    before: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what precedes a statement, by `id` of it
+    stage_words: dict[tuple[str, Variable], str] = field(default_factory=dict)  # the stage's name, by role and loop
+    transposed: dict[Variable, str] = field(default_factory=dict)  # what the header says of tiles that dots transpose
+
+
+@dataclass
+class BoxCopies:
+    """What is known before a loop of the tensor copies in it, by the tile that they bring."""
+
+    fixed_starts: dict[tuple[Variable, int], str] = field(default_factory=dict)  # names of coordinates that stay
     opening: dict[Variable, tuple[Node, ...]] = field(default_factory=dict)  # what precedes the first copies to a stage
-    lasting: dict[tuple[Variable, SharedTile], str] = field(default_factory=dict)  # copies of operands that loops keep
-    # Copies that this block's dots made so far, and descriptors of operands, by their text.
-    copied: dict[tuple[Variable, SharedTile | str], str] = field(default_factory=dict)
-    words: dict[tuple[str, Variable], str] = field(default_factory=dict)  # what the stage is called, by role and loop
-    rings_around: int = 0  # loops with stages around the statement
-    trip_count: str = ""  # what counts the iterations of a loop whose products run on into the next one
     policies: dict[Variable, str] = field(default_factory=dict)  # how long L2 keeps a tile: the variable that says so
-    turned: dict[Variable, str] = field(default_factory=dict)  # what the header says of tiles that dots transpose
-
-    @contextmanager
-    def within(self, **fields: Any) -> Iterator[None]:
-        """Other values of some fields, for what a loop or a part of it holds."""
-        before = {name: getattr(self, name) for name in fields}
-        for name, value in fields.items():
-            setattr(self, name, value)
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                setattr(self, name, value)
-
-    @contextmanager
-    def leaving_waits(self, *, copies: bool | None = None, products: bool | None = None) -> Iterator[None]:
-        """Whether a block's loads may leave the wait for their copies, and its dots that for their products, to others.
-
-        None leaves what holds around the block.
-        """
-        may_arrive_later = self.may_arrive_later if copies is None else copies
-        may_run_on = self.may_run_on if products is None else products
-        with self.within(may_arrive_later=may_arrive_later, may_run_on=may_run_on):
-            yield
 
 
 @dataclass

@@ -34,7 +34,7 @@ from .assignments import lower_assign
 from .context import Context, ctype
 from .debug import lower_assert, lower_print
 from .products.dot import lower_dot
-from .products.lasting_operands import copies_before_loop, lasting_for
+from .products.lasting_operands import copies_before_loop
 from .products.running_products import dots_behind, wait_before, wait_for_all
 from .products.staggered import lower_staggered_loop
 from .reductions.reduce import lower_reduce
@@ -201,20 +201,22 @@ def _declarations(context: Context, statement: Statement) -> list[Node]:
 def lower_statement(context: Context, statement: Statement) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     """(What a statement waits for, its code), without its tag, with what the loop around it wants before and behind it."""
     parts = bodies(statement) and not isinstance(statement, Inlined)
-    context.stages.copied = {} if parts else context.stages.copied
+    context.progress.copied = {} if parts else context.progress.copied
     waits = wait_for_all(context) if parts or isinstance(statement, Return) else ()
     waits += () if isinstance(statement, Inlined) else wait_for_tiles(context, statement)
-    running, barriers = context.stages.running, context.shared.barriers
-    inside = False if parts else None  # what a branch or a loop starts, it waits for itself
-    with context.stages.leaving_waits(copies=inside, products=inside):
-        code = context.stages.before.get(id(statement), ())
+    running, barriers = context.progress.running, context.shared.barriers
+    around = context.around
+    if parts:  # what a branch or a loop starts, it waits for itself
+        around = replace(around, may_arrive_later=False, may_run_on=False)
+    with context.inside(around):
+        code = context.notes.before.get(id(statement), ())
         code += _lower_alone(context, statement)
-        code += context.stages.after.get(id(statement), ())
+        code += context.notes.after.get(id(statement), ())
     if not isinstance(statement, Inlined):
         waits += wait_before(context, statement, running, context.shared.barriers > barriers)
     changed = set(assigned_variables(statement))
-    copied = {key: name for key, name in context.stages.copied.items() if key[0] not in changed}
-    context.stages.copied = {} if parts else copied
+    copied = {key: name for key, name in context.progress.copied.items() if key[0] not in changed}
+    context.progress.copied = {} if parts else copied
     return waits, code
 
 
@@ -223,11 +225,11 @@ def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
         case Assign():
             if all(target in context.facts.unused for target in statement.targets):
                 return ()
-            if statement.targets[0] in context.stages.read_ahead or id(statement) in context.stages.behind_copies:
+            if statement.targets[0] in context.ahead.read_ahead or id(statement) in context.notes.behind_copies:
                 return ()  # the loop around it reads it, in another iteration
-            if statement.targets[0] in context.stages.values:
+            if statement.targets[0] in context.ahead.values:
                 return take_value(context, statement)
-            started = statement.targets[0] in context.stages.stage_of or statement.targets[0] in context.stages.own
+            started = statement.targets[0] in context.ahead.stage_of or statement.targets[0] in context.ahead.own
             prepare, names = ((), {}) if started else lower_conversions(context, statement)
             prepare = (*prepare, *forget_tiles(context, statement))
             with context.conversions(names), context.speller.assigning(statement):
@@ -243,7 +245,7 @@ def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
             return _lower_if(context, statement)
         case For() | While():
             copies, lasting = copies_before_loop(context, statement)
-            with lasting_for(context, lasting):
+            with context.inside(replace(context.around, lasting={**context.around.lasting, **lasting})):
                 loop = (
                     _lower_for(context, statement) if isinstance(statement, For) else _lower_while(context, statement)
                 )
@@ -267,7 +269,7 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     condition = context.speller.text(statement.condition)
     before, stored, skipped = set(context.shared.being_read), context.order.snapshot(), context.order.skipped
     then = _own_copies(context, statement.then)
-    context.stages.copied = {}
+    context.progress.copied = {}
     after_then, stored_then = set(context.shared.being_read), context.order.snapshot()
     context.shared.being_read = set(before)
     context.order.restore(stored)
@@ -289,8 +291,11 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
 
 def _own_copies(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """A block inside of another one: at its end, the tiles whose copies it has started have arrived, and others may not have."""
-    with context.stages.within(arriving={}), context.stages.leaving_waits(copies=True):
-        return (*lower_block(context, block), *arrival(context))
+    outside, context.progress.arriving = context.progress.arriving, {}
+    with context.inside(replace(context.around, may_arrive_later=True)):
+        nodes = (*lower_block(context, block), *arrival(context))
+    context.progress.arriving = outside
+    return nodes
 
 
 def _returns(block: tuple[Statement, ...]) -> bool:
@@ -312,7 +317,7 @@ def repeated(
     first = context.order.in_a_trip(bounds, before)
     last = context.order.left_by.get(id(loop), Accesses())
     while True:
-        context.shared.being_read, context.stages.copied = set() if meet else set(entry), {}
+        context.shared.being_read, context.progress.copied = set() if meet else set(entry), {}
         context.order.skipped = None
         context.order.restore(first)
         context.order.merge(last)
@@ -338,14 +343,14 @@ def _loop_bounds(context: Context, loop: For) -> LoopBounds:
 def lower_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """What a program does, or what one role does of it."""
     context.order.skipped = None  # another role's loops say nothing of this one's
-    with context.stages.leaving_waits(copies=True):
+    with context.inside(replace(context.around, may_arrive_later=True)):
         return (*lower_block(context, block), *arrival(context))
 
 
 def _trip(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """The body of a loop: at its end, all products are complete."""
-    context.stages.next_dots |= dots_behind(context, block)
-    with context.stages.leaving_waits(products=True):
+    next_dots = {**context.around.next_dots, **dots_behind(context, block)}
+    with context.inside(replace(context.around, next_dots=next_dots, may_run_on=True)):
         return (*_own_copies(context, block), *wait_for_all(context))
 
 

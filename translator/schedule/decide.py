@@ -66,18 +66,19 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
     room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    kept = choose_kept(kernel, facts, in_registers, problem.answers, conversions, rings, bool(dots.plans))
+    kept = choose_kept(kernel, facts, in_registers, problem.answers, conversions, rings, bool(dots.plans), target)
     in_shared = choose_shared(kernel, kept.facts, kept.layouts, num_threads, room)
     peak = peak_registers(kernel, kept.facts, kept.layouts) + sums_apart(dots)
     spare = spare_registers(peak, options.num_warps, blocks, rings.has_producer)
     if rings.has_producer:
         rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
-    beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
+    beside = blocks_beside(in_shared, kept.layouts, num_threads, target)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     planned = blocks if rings.has_producer or blocks > 1 else None
     loading = _blocks_for_tiles(kernel, facts, kept, problem, conversions.keys(), peak, num_threads, bool(dots.plans))
     beside_stages = min(beside, target.max_dynamic_shared_bytes // (target.max_dynamic_shared_bytes - room))
-    hiding = blocks_beside_stages(kernel, kept.facts, kept.layouts, rings, num_threads, beside_stages)
+    hiding = blocks_beside_stages(kernel, kept.facts, kept.layouts, rings, num_threads, beside_stages, target)
+    wanted = made_room_for or planned or loading or hiding
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {key: copy.layout for key, copy in warp_copies.items()}
@@ -97,9 +98,9 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
         rings=rings,
         warp_copies=warp_copies,
         block_copies=block_copies,
-        blocks_per_multiprocessor=made_room_for or planned or loading or hiding,
+        blocks_per_multiprocessor=wanted and min(wanted, target.resident_blocks(num_threads)),
         wants_second_block=blocks == 1 and wants_second_block(kernel, rings, dots, peak, options.num_warps),
-        blocks_by_registers=max(blocks_that_fit(peak, num_threads), 1),
+        blocks_by_registers=max(blocks_that_fit(peak, num_threads, target), 1),
         spare_registers=spare,
         options=options,
         target=target,

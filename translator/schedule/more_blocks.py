@@ -36,4 +36,4 @@ def has_more_blocks(sharing: Schedule, shared_bytes: int, before: int) -> bool:
 
 def _blocks_with(shared_bytes: int, target: Target) -> int:
     """How many blocks of so much shared memory a multiprocessor has room for."""
-    return (target.max_dynamic_shared_bytes + RESERVED_BYTES) // (shared_bytes + RESERVED_BYTES)
+    return target.shared_of_multiprocessor // (shared_bytes + RESERVED_BYTES)

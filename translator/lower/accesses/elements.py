@@ -30,7 +30,7 @@ def loaded_element(context: Context, statement: Assign, access: Access) -> tuple
     """
     target = statement.target
     pointer, _, other = load_operands(statement.value)  # type: ignore[arg-type]
-    bools, ahead = pointee(pointer).is_bool(), target in context.stages.own
+    bools, ahead = pointee(pointer).is_bool(), target in context.ahead.own
     layout, environment = context.schedule.layouts[target], context.facts.environments[id(statement)]
     predicated = not ahead and (
         is_for_next(context, target)

@@ -54,7 +54,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     pointer, mask, other = load_operands(call)
     if not pointer.type.is_tile:
         return _load_scalar(context, statement, call)
-    if target in context.stages.stage_of:
+    if target in context.ahead.stage_of:
         return ()  # the loop around it has loaded it
     if target in context.schedule.staged:
         from ..staging.copies import lower_staged_load
@@ -62,10 +62,10 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         return lower_staged_load(context, statement)
     layout = context.schedule.layouts[target]
     access = access_of(context, statement)
-    modifier = "" if target in context.stages.own else load_hint(call)
+    modifier = "" if target in context.ahead.own else load_hint(call)
     if access.width > 1 and not (other is None or _is_uniform(other)):
         access = _access_by_element(context, access, pointer, mask)
-    if target in context.stages.own and is_zero(other):
+    if target in context.ahead.own and is_zero(other):
         access = replace(access, tests=(), bounds=())  # its copies left zeros where the mask is false
     before, declare = order_after_stores(context, pointer, layout), context.declare(statement, target, layout)
     note_load(context, pointer, layout)
@@ -73,7 +73,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     load: Callable[[Point], tuple[Node, ...]]
     if access.width == 1 and not modifier:
         offsets, element = loaded_element(context, statement, access)
-        ahead, before = target in context.stages.own, (*before, *offsets)
+        ahead, before = target in context.ahead.own, (*before, *offsets)
         if target in context.schedule.late_loads:
             return (*before, *function_of_index(context, target, element))
 
@@ -86,7 +86,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
             return (*before, *with_value(context, statement, declare, context.each_register(layout, one)))
         load = one
     else:
-        if target not in context.stages.own:
+        if target not in context.ahead.own:
             accesses = layout.num_registers // access.width
             modifier = vector_hint(call, access.width * target.type.dtype.itemsize, accesses)
         load = _load_vector(context, statement, call, access, name, modifier)
@@ -171,7 +171,7 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     target = statement.target
     element = pointee(pointer)
     modifier = load_hint(call)
-    if target in context.stages.own:
+    if target in context.ahead.own:
         text = Text(place_of_scalar(context, target))
     elif modifier:
         text = Text(f"{_scalar_reader(context, modifier, element)}({context.speller.text(pointer)})")
@@ -180,7 +180,7 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     if element.is_bool():
         text = Text(f"{text.within(9)} != 0", 9)
     condition = scalar_test(context, mask)
-    if condition is not None and not (target in context.stages.own and is_zero(other)):
+    if condition is not None and not (target in context.ahead.own and is_zero(other)):
         fallback = fallback_text(context, other, target.type, None)
         if is_for_next(context, target):
             address = context.speller.text(pointer)
@@ -224,7 +224,7 @@ def _load_vector(
 
     def one(point: Point) -> tuple[Node, ...]:
         naming: tuple[Node, ...] = ()
-        if target in context.stages.own:
+        if target in context.ahead.own:
             naming, place = place_read(context, statement, point)
             source = f"&{place}"
         else:

@@ -48,25 +48,25 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
     if not access.repeats and not access.scattered:
         return ()
     words = [context.inner_index("i", point.layout), *map(context.names.shared_index, ("copy", "other"))]
-    turns = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))
+    moves = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))
     if access.width > 1:
-        turns[access.axis] = words[0]
+        moves[access.axis] = words[0]
     along = access.axis if access.width > 1 else None
     first = {axis: 1 if len(access.repeats) == 1 and axis != along and not access.scattered else 0
              for axis, _ in access.repeats}  # fmt: skip
     only = {axis for axis, run in access.repeats if run - first[axis] == 1}  # a single copy takes no loop
-    turns |= dict.fromkeys(only, "1")
+    moves |= dict.fromkeys(only, "1")
     to, source = "", ""
     for axis in point.layout.array_axes():
-        text, turn = point.indices[axis].text, turns.get(axis)
-        moved = text if turn is None else turn if text == "0" else f"{text} + {turn}"
+        text, move = point.indices[axis].text, moves.get(axis)
+        moved = text if move is None else move if text == "0" else f"{text} + {move}"
         to, source = f"{to}[{moved}]", f"{source}[{moved if axis == along else text}]"
     column = context.column(target, name)
     loaded = f"{context.names.shared_index('loaded')}[{words[0]}]" if access.scattered else f"{name}{source}{column}"
     nodes: tuple[Node, ...] = (Line(f"{name}{to}{column} = {loaded};"),)
     limits = [(access.axis, width_name(context, point.layout, access))] if access.width > 1 else []
     for axis, limit in [*limits, *((axis, str(run)) for axis, run in access.repeats if axis not in only)]:
-        header = f"for (int {turns[axis]} = {first.get(axis, 0)}; {turns[axis]} < {limit}; ++{turns[axis]})"
+        header = f"for (int {moves[axis]} = {first.get(axis, 0)}; {moves[axis]} < {limit}; ++{moves[axis]})"
         nodes = (Loop(header, nodes, unroll=True),)
     return nodes
 

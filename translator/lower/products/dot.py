@@ -24,11 +24,11 @@ from .operand import OperandPlace, operand_place
 
 def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
     """`target = dot(a, b, acc)`: sums into the target's registers, in place."""
-    if id(statement) in context.stages.started:
+    if id(statement) in context.schedule.rings.started_ahead:
         return ()
     plan = context.schedule.dots[id(statement)]
     first = _first_value(context, statement, plan)
-    if id(statement) in context.stages.postponed:
+    if id(statement) in context.schedule.rings.postponed:
         if not plan.rows_in_registers:
             return first
         return (*first, write_fragments(context, plan, fragments_of(context, statement, plan)))
@@ -50,8 +50,8 @@ def start_dot(context: Context, statement: Assign, from_zero: bool) -> tuple[Nod
         return (Line(f"{indexed(context, name, target, point)} = {zero};"),)
 
     nodes = context.each_register(plan.layout, one) if from_zero else ()
-    copied = context.stages.copied.items()  # the function that does it has descriptors of its own
-    context.stages.copied = {key: name for key, name in copied if not isinstance(key[1], str)}
+    copied = context.progress.copied.items()  # the function that does it has descriptors of its own
+    context.progress.copied = {key: name for key, name in copied if not isinstance(key[1], str)}
     places: list[OperandPlace] = []
     for operand, is_a in copied_operands(plan):
         code, place = operand_place(context, statement, operand, is_a, plan.instruction)
@@ -66,7 +66,7 @@ def _note_reads(context: Context, places: Iterable[OperandPlace]) -> None:
     """Remembers which arrays are not to be written before everyone has read them."""
     for place in places:
         array = place.base.split("[")[0]
-        if place.variable not in context.stages.stage_of or array != context.names.variable(place.variable):
+        if place.variable not in context.ahead.stage_of or array != context.names.variable(place.variable):
             context.shared.being_read.add(array)  # a ring has a protocol of its own
 
 
@@ -81,12 +81,12 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
         copies += code
         places.append(place)
     parts: list[tuple[OperandPlace, ...]] = []
-    ahead = context.stages.parts_ahead
+    ahead = context.around.parts_ahead
     if ahead and ahead.dot is not statement:
         ahead = None
     if plan.instruction.kind == "wgmma" and plan.instruction.split:
         for place, is_a in zip(places, (True, False), strict=True):
-            code, written = write_parts(context, statement, plan, place, is_a, ahead.turn if ahead else "")
+            code, written = write_parts(context, statement, plan, place, is_a, ahead.count if ahead else "")
             copies += () if ahead else code
             parts.append(written)
     copies += _copies_for_next(context, statement)
@@ -111,7 +111,7 @@ def _copies_for_next(context: Context, statement: Assign) -> tuple[Node, ...]:
     if context.shared.in_turns:
         return ()
     nodes: tuple[Node, ...] = ()
-    for dot in context.stages.next_dots.get(id(statement), ()):
+    for dot in context.around.next_dots.get(id(statement), ()):
         plan = context.schedule.dots[id(dot)]
         for operand, is_a in copied_operands(plan):
             if operand.variable not in context.schedule.staged:

@@ -45,14 +45,14 @@ class PartsAhead:
       function: what writes those of a turn.
       start: the call that writes the first ones.
       next: what writes the next ones, if there is a next iteration.
-      turn: what counts the iterations.
+      count: what counts the iterations.
     """
 
     dot: Assign
     function: tuple[Node, ...]
     start: Line
     next: Branch
-    turn: str
+    count: str
 
 
 def parts_ahead(context: Context, loop: For, ring: Ring, bounds: tuple[str, str, str]) -> PartsAhead | None:
@@ -69,7 +69,7 @@ def parts_ahead(context: Context, loop: For, ring: Ring, bounds: tuple[str, str,
         return None
     name, turn = context.names.shared_index("write_parts"), context.names.shared_index("turn")
     stage, stages = stage_word(context, ring), stages_name(context, ring)
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, stage)
+    context.ahead.stage_of |= dict.fromkeys(ring.tiles, stage)
     nodes: list[Node] = [
         Line(f"const int {stage} = {turn} % {stages};"),
         Line(f"mbarrier_wait(&{barrier_name(context, ring, 'full')}[{stage}], {parity_of(turn, stages)});", ARRIVED),
@@ -98,11 +98,11 @@ def _is_of_parts(plan: DotPlan) -> bool:
 
 
 def write_parts(
-    context: Context, statement: Assign, plan: DotPlan, whole: OperandPlace, is_a: bool, turn: str = ""
+    context: Context, statement: Assign, plan: DotPlan, whole: OperandPlace, is_a: bool, count: str = ""
 ) -> tuple[tuple[Node, ...], tuple[OperandPlace, ...]]:
     """What writes the parts of an operand that has arrived in shared memory, and where they lie, the highest first.
 
-    With a `turn` they lie in two places by turns.
+    With a `count` of the iterations they lie in two places by turns.
     """
     split, operand = plan.instruction.split, plan.a if is_a else plan.b
     if split is None:
@@ -112,14 +112,14 @@ def write_parts(
     fast = k_axis(operand, is_a) if split.itemsize == tile.itemsize else tile.fast  # wgmma reads 32 bits along K only
     if split.itemsize == tile.itemsize and fast == tile.fast:
         own = SharedTile(tile.shape, tile.fast, tile.itemsize)
-        rest, before = _array(context, statement, operand, own, is_a, "rest", turn)
+        rest, before = _array(context, statement, operand, own, is_a, "rest", count)
         helper = context.use_helper("rest_of_tf32")
         return (*before, Line(f"{helper}<{multiplied(sides).text}>({rest.base}, {whole.base});")), (whole, rest)
     places: list[OperandPlace] = []
     nodes: list[Node] = []
     for word in PARTS[split.parts]:
         own = SharedTile(tile.shape, fast, split.itemsize)
-        place, before = _array(context, statement, operand, own, is_a, word, turn)
+        place, before = _array(context, statement, operand, own, is_a, word, count)
         places.append(place)
         nodes += before
     context.use_helper("swizzled")
@@ -135,7 +135,7 @@ def write_parts(
 
 
 def _array(
-    context: Context, statement: Assign, operand: Operand, tile: SharedTile, is_a: bool, word: str, turn: str
+    context: Context, statement: Assign, operand: Operand, tile: SharedTile, is_a: bool, word: str, count: str
 ) -> tuple[OperandPlace, tuple[Node, ...]]:
     """The place of a part, and the barrier, if any, before it is written."""
     variable = operand.variable
@@ -143,19 +143,19 @@ def _array(
     purpose = f"{'a' if is_a else 'b'} {word}"
     part = context.beside(id(statement), variable, word, ValueType(element, variable.type.shape))
     name = context.shared.scratch_name(id(statement), purpose, part.name)
-    before = () if turn else context.before_write(name)
+    before = () if count else context.before_write(name)
     sides = size_text(context, tile.shape).text
     type_ = "bfloat16s" if element is uint16 else "TF32"
     comment = (
         f"what {variable.name} has besides TF32" if word == "rest" else f"the {word} part of {variable.name}, {type_}"
     )
-    alignment, places, count = SWIZZLE_ALIGNMENT if tile.swizzle else 16, "", 1
-    if turn:
-        count, comment_of = PART_STAGES, "of tiles in parts: one is multiplied while the next is written"
+    alignment, places, stages = SWIZZLE_ALIGNMENT if tile.swizzle else 16, "", 1
+    if count:
+        stages, comment_of = PART_STAGES, "of tiles in parts: one is multiplied while the next is written"
         places = f"[{context.constant('PART_STAGES', PART_STAGES, comment_of, topic='stages')}]"
-    array = Shared(name, element.cuda, f"{places}[{sides}]", count * tile.stage_bytes, comment, alignment)
+    array = Shared(name, element.cuda, f"{places}[{sides}]", stages * tile.stage_bytes, comment, alignment)
     context.shared.scratch(id(statement), purpose, array)
-    base = f"{name}[{turn} % {places[1:-1]}]" if turn else name
+    base = f"{name}[{count} % {places[1:-1]}]" if count else name
     return OperandPlace(base, tile, Operand(part, operand.swapped), is_a), before
 
 

@@ -33,16 +33,16 @@ LANE_COLUMNS = 4  # of a row of A, that a lane gives to one instruction
 def lower_wgmma(
     context: Context, statement: Assign, plan: DotPlan, a: OperandPlace | None, b: OperandPlace
 ) -> tuple[Node, ...]:
-    """Starts all steps of K; whether it waits for them is `context.stages`' to say. `a` is None in registers.
+    """Starts all steps of K; whether it waits for them is `context.around`'s to say. `a` is None in registers.
 
     Here and below `a` is the operand of the instruction's rows, which is the dot's B where the two are exchanged.
     """
     nodes: tuple[Node, ...] = ()
     if a is None:
         fragments = fragments_of(context, statement, plan)
-        if fragments.key not in context.stages.copied:
+        if fragments.key not in context.progress.copied:
             nodes = (Line(f"{fragments.declaration};"), write_fragments(context, plan, fragments))
-            context.stages.copied[fragments.key] = fragments.name
+            context.progress.copied[fragments.key] = fragments.name
     products = start_products(context, statement, plan, a, b)
     name = context.names.variable(statement.target)
     return (*nodes, *products, *after(context, statement, name, plan.instruction.accumulator))
@@ -119,8 +119,8 @@ def fragments_of(context: Context, statement: Assign, plan: DotPlan) -> Fragment
     key = (a, f"fragments [{pieces}][{steps}]{' across' * plan.exchanged}")
     own = ("fragments", id(statement))
     name = context.names.once(f"{a.name}_fragments", own, f"{a.name}_fragments_of_{target}", f"{target}_fragments")
-    if id(statement) not in context.stages.postponed:  # whose fragments another function reads
-        name = context.stages.copied.get(key, name)
+    if id(statement) not in context.schedule.rings.postponed:  # whose fragments another function reads
+        name = context.progress.copied.get(key, name)
     declaration = f"unsigned {name}{f'[{pieces}]' * bool(pieces)}{f'[{steps}]' * bool(steps)}[4]"
     of_step = f"{name}{f'[{m}]' * bool(pieces)}{f'[{kk} / {step}]' * bool(steps)}"
     return Fragments(key, name, declaration, pieces, steps, of_step)
@@ -148,7 +148,7 @@ def write_fragments(context: Context, plan: DotPlan, fragments: Fragments) -> No
 def fence(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
     """What must stand between ordinary uses of the accumulator and the first instruction."""
     context.use_helper("wgmma_fence")
-    if id(statement) in context.stages.in_flight or is_running(context, statement):
+    if id(statement) in context.around.in_flight or is_running(context, statement):
         return (Line("wgmma_fence();"),)  # earlier products may be on their way: the registers are not to be touched
     if id(statement) in context.own_sums:
         return (pin(context, name, accumulator), Line("wgmma_fence();"))
@@ -166,7 +166,7 @@ def _of_registers(context: Context, helper: str, name: str, accumulator: str) ->
 
 def after(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
     """Closes the group, unless the loop does that for all its dots, and waits, unless what needs the sum does that."""
-    if id(statement) in context.stages.in_flight:
+    if id(statement) in context.around.in_flight:
         return ()
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
@@ -227,10 +227,10 @@ def _described(
 ) -> str:
     """The name of an operand's descriptor; `nodes` gets the line that makes it, unless a dot of the same block has one."""
     key = (place.variable, _descriptor(context, place, part))
-    if key not in context.stages.copied:
+    if key not in context.progress.copied:
         nodes.append(descriptor(context, statement, place, word, part))
-        context.stages.copied[key] = tile_name(context, statement, place, word)
-    return context.stages.copied[key]
+        context.progress.copied[key] = tile_name(context, statement, place, word)
+    return context.progress.copied[key]
 
 
 def _descriptor(context: Context, place: OperandPlace, part: tuple[str, int]) -> str:

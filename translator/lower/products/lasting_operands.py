@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from ...ir.nodes import For, Variable, While
 from ...ir.walk import assigned_variables, nested
 from ...schedule.products.dot_plan import DotPlan, Operand
@@ -42,7 +39,7 @@ def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node,
             if operand.variable in assigned | set(context.schedule.staged):
                 continue
             tile = copied_tile(operand, context.schedule.layouts[operand.variable], is_a, plan.instruction)
-            if (operand.variable, tile) in {**context.stages.lasting, **lasting}:
+            if (operand.variable, tile) in {**context.around.lasting, **lasting}:
                 continue
             code, place = operand_place(context, statement, operand, is_a, plan.instruction)
             nodes += code
@@ -58,14 +55,3 @@ def operands_are_there(context: Context, kinds: set[str]) -> tuple[Node, ...]:
         context.use_helper("async_proxy_fence")
         fence = (Line("async_proxy_fence();", "the tensor cores read through the asynchronous proxy"),)
     return (*fence, *context.barrier("the operands are in shared memory"))
-
-
-@contextmanager
-def lasting_for(context: Context, lasting: Lasting) -> Iterator[None]:
-    """Lets the dots of a loop find the copies that were made before it."""
-    before = context.stages.lasting
-    context.stages.lasting = {**before, **lasting}
-    try:
-        yield
-    finally:
-        context.stages.lasting = before

@@ -13,7 +13,7 @@ from ...schedule.accesses.access import Access
 from ...schedule.products.dot_plan import Operand
 from ...schedule.products.dots import k_axis
 from ...schedule.products.instructions import Instruction
-from ...schedule.products.operand_tiles import copied_tile, turned_tile
+from ...schedule.products.operand_tiles import copied_tile, transposed_tile
 from ...schedule.products.shared_tiles import SharedTile
 from ..accesses.conditions import copies_guard
 from ..accesses.vectors import vectors, width_name
@@ -25,7 +25,7 @@ from ..text.point import Point, coordinate
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .formats import line_elements
 
-TURNED_STAGES = 2
+TRANSPOSED_STAGES = 2
 
 
 def shared_array(
@@ -126,29 +126,29 @@ def operand_place(
     variable = operand.variable
     if variable in context.schedule.staged:
         tile = context.schedule.staged[variable]
-        stage = context.stages.stage_of.get(variable)
+        stage = context.ahead.stage_of.get(variable)
         name = context.names.variable(variable)
         base = f"{name}[{stage}]" if stage else name
-        turned = turned_tile(operand, tile, is_a, instruction)
-        if turned is not None:
-            return _turned(context, statement, operand, is_a, base, turned)
+        transposed = transposed_tile(operand, tile, is_a, instruction)
+        if transposed is not None:
+            return _transposed(context, statement, operand, is_a, base, transposed)
         return (), OperandPlace(base, tile, operand, is_a)
     layout = context.schedule.layouts[variable]
     tile = copied_tile(operand, layout, is_a, instruction)
-    if (variable, tile) in context.stages.lasting:
-        return (), OperandPlace(context.stages.lasting[variable, tile], tile, operand, is_a)
-    if (variable, tile) in context.stages.copied:
-        return (), OperandPlace(context.stages.copied[variable, tile], tile, operand, is_a)
+    if (variable, tile) in context.around.lasting:
+        return (), OperandPlace(context.around.lasting[variable, tile], tile, operand, is_a)
+    if (variable, tile) in context.progress.copied:
+        return (), OperandPlace(context.progress.copied[variable, tile], tile, operand, is_a)
     purpose = "a" if is_a else "b"
     name = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
     shared_array(context, id(statement), purpose, name, variable, tile, f"{variable.name}, for the dot")
     place = OperandPlace(name, tile, operand, is_a)
     if not context.shared.in_turns:
-        context.stages.copied[variable, tile] = name
+        context.progress.copied[variable, tile] = name
     return (*context.before_write(name), *_copy(context, place), *_zeros(context, place, instruction)), place
 
 
-def _turned(
+def _transposed(
     context: Context, statement: Statement, operand: Operand, is_a: bool, source: str, tile: SharedTile
 ) -> tuple[tuple[Node, ...], OperandPlace]:
     """Transposes a tile of bytes in shared memory: instructions read these along K only.
@@ -157,18 +157,18 @@ def _turned(
     """
     variable, purpose = operand.variable, "a" if is_a else "b"
     choices = f"{variable.name}_turned", f"{variable.name}_turned_for_dot"
-    runs_on = context.stages.trip_count != "" and id(statement) in context.stages.in_flight
+    runs_on = context.around.trip_count != "" and id(statement) in context.around.in_flight
     name = context.shared.scratch_name(id(statement), purpose, *choices, lasting=runs_on)
     before, array = context.before_write(name), name
     outer, stages = "", 1
     if runs_on:
         comment = "of transposed tiles: one is read while the next is written"
-        count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
-        outer, array = f"[{count}]", f"{name}[{context.stages.trip_count} % {count}]"
+        count, stages = context.constant("TURNED_STAGES", TRANSPOSED_STAGES, comment, topic="stages"), TRANSPOSED_STAGES
+        outer, array = f"[{count}]", f"{name}[{context.around.trip_count} % {count}]"
     sides = size_text(context, tile.shape).text
     alignment = SWIZZLE_ALIGNMENT if tile.swizzle else CHUNK_BYTES
     several = f"{stages} of " if stages > 1 else ""
-    context.stages.turned[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
+    context.ahead.transposed[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
     size, comment = stages * tile.stage_bytes, f"{variable.name}, contiguous along K"
     context.shared.scratch(
         id(statement), purpose, Shared(name, ctype(variable.type), f"{outer}[{sides}]", size, comment, alignment)
@@ -180,8 +180,8 @@ def _turned(
         context.use_helper("stmatrix", "stmatrix_x4", count=4)
     helper = context.use_helper("transpose_bytes", matrices=matrices)
     lines, width = (side_text(context, tile.shape[axis]).text for axis in (tile.fast, tile.slow))
-    turn = Line(f"{helper}<{lines}, {width}>({array}, {source});")
-    return (*before, turn), OperandPlace(array, tile, operand, is_a)
+    transpose = Line(f"{helper}<{lines}, {width}>({array}, {source});")
+    return (*before, transpose), OperandPlace(array, tile, operand, is_a)
 
 
 def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:

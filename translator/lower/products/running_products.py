@@ -34,14 +34,14 @@ def dots_behind(context: Context, block: tuple[Statement, ...]) -> dict[int, tup
 
 def runs_on(context: Context, statement: Assign) -> bool:
     """Notes that nothing has waited for a dot's products; False where the dot is to wait itself."""
-    if context.stages.may_run_on:
-        context.stages.running = (*context.stages.running, statement)
-    return context.stages.may_run_on
+    if context.around.may_run_on:
+        context.progress.running = (*context.progress.running, statement)
+    return context.around.may_run_on
 
 
 def is_running(context: Context, statement: Assign) -> bool:
     """Whether products on their way add to the sum of a dot, whose registers are then not to be touched."""
-    return any(dot.target is statement.target for dot in context.stages.running)
+    return any(dot.target is statement.target for dot in context.progress.running)
 
 
 def wait_before(context: Context, statement: Statement, running: tuple[Assign, ...], meets: bool) -> tuple[Node, ...]:
@@ -50,13 +50,13 @@ def wait_before(context: Context, statement: Statement, running: tuple[Assign, .
     if not needed:
         return ()
     complete, later = running[: needed[-1] + 1], running[needed[-1] + 1 :]
-    context.stages.running = tuple(dot for dot in context.stages.running if dot not in complete)
+    context.progress.running = tuple(dot for dot in context.progress.running if dot not in complete)
     return _wait(context, complete, later)
 
 
 def wait_for_all(context: Context) -> tuple[Node, ...]:
     """The wait for all products that are on their way."""
-    running, context.stages.running = context.stages.running, ()
+    running, context.progress.running = context.progress.running, ()
     return _wait(context, running, ()) if running else ()
 
 

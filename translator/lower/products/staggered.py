@@ -43,15 +43,15 @@ def lower_staggered_loop(context: Context, statement: For, ring: Ring, bounds: B
         context.use_helper(helper)
     context.shared.in_functions = True
     index, (start, stop, step) = context.names.variable(ring.loop), bounds.operands()
-    first, turn = (position_name(context, ring), position_name(context, ring)) if ring.counted else (start, index)
-    last = f"{turn} - 1" if ring.counted else f"{stop} - 1"
+    first, count = (position_name(context, ring), position_name(context, ring)) if ring.counted else (start, index)
+    last = f"{count} - 1" if ring.counted else f"{stop} - 1"
     start_function, start_name = _start_function(context, ring, stagger)
     late_function, late_name = _late_function(context, ring, stagger)
     compute_function, compute_name = _compute_function(context, statement, ring, stagger, body)
     done = _pins(context, stagger.ahead)
     read = _last_reading(statement, stagger.early)
     at_once = bool(stagger.early) and read is None
-    free_early = [_release(context, ring, "early_empty", turn)] if at_once else []
+    free_early = [_release(context, ring, "early_empty", count)] if at_once else []
     from_second = replace(bounds, start=Text(steps_on(start, "1", step)))
     wait_turn, pass_turn = _turns(context)
     begin: list[Node] = [
@@ -62,18 +62,18 @@ def lower_staggered_loop(context: Context, statement: For, ring: Ring, bounds: B
         *done,
         *([_release(context, ring, "early_empty", first)] if at_once else []),
         Line(f"{compute_name}({start}, {first});"),
-        *([Line(f"++{turn};")] if ring.counted else []),
+        *([Line(f"++{count};")] if ring.counted else []),
     ]
     trip: list[Node] = [
         *wait_turn,
-        Line(f"{start_name}({turn});"),
-        Line(f"{late_name}({turn} - 1);"),
+        Line(f"{start_name}({count});"),
+        Line(f"{late_name}({count} - 1);"),
         *pass_turn,
         Line("wgmma_wait<1>();", "this iteration's product is complete, the late one runs on"),
         *done,
         *free_early,
-        Line(f"{compute_name}({index}, {turn});"),
-        _release(context, ring, "empty", f"{turn} - 1"),
+        Line(f"{compute_name}({index}, {count});"),
+        _release(context, ring, "empty", f"{count} - 1"),
     ]
     end: list[Node] = [
         Line(f"{late_name}({last});"),
@@ -154,17 +154,17 @@ def _declarations(context: Context, stagger: Stagger) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def _stage(context: Context, ring: Ring, turn: str) -> Line:
-    """The stage of a turn, where the tiles of the ring are read from."""
+def _stage(context: Context, ring: Ring, count: str) -> Line:
+    """The stage of an iteration, where the tiles of the ring are read from."""
     word = stage_word(context, ring)
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
-    return Line(f"const int {word} = {turn} % {stages_name(context, ring)};")
+    context.ahead.stage_of |= dict.fromkeys(ring.tiles, word)
+    return Line(f"const int {word} = {count} % {stages_name(context, ring)};")
 
 
-def _arrival(context: Context, ring: Ring, word: str, tiles: tuple[Variable, ...], turn: str, stage: str) -> Line:
-    """The wait for some tiles of a turn."""
+def _arrival(context: Context, ring: Ring, word: str, tiles: tuple[Variable, ...], count: str, stage: str) -> Line:
+    """The wait for some tiles of an iteration."""
     words, full = " and ".join(tile.name for tile in tiles), barrier_name(context, ring, word)
-    text = f"mbarrier_wait(&{full}[{stage}], {parity_of(turn, stages_name(context, ring))});"
+    text = f"mbarrier_wait(&{full}[{stage}], {parity_of(count, stages_name(context, ring))});"
     return Line(text, f"{words} {has(words)} arrived")
 
 
@@ -210,19 +210,14 @@ def _compute_function(
         Line("wgmma_wait<0>();", "the late product of the last iteration is complete, too"),
         *_pins(context, (stagger.late,)),
     )
-    stages = context.stages
     naming = [_stage(context, ring, turn)] if _last_reading(statement, ring.tiles) else []
     if (read := _last_reading(statement, stagger.early)) is not None:
-        stages.after[id(read)] = (
+        context.notes.after[id(read)] = (
             Line("__syncwarp();", "every lane has read its part"),
             _release(context, ring, "early_empty", turn),
         )
-    with stages.within(
-        before={**stages.before, id(stagger.settled): settled},
-        started=stages.started | {id(dot) for dot in stagger.ahead},
-        postponed=stages.postponed | {id(stagger.late)},
-    ):
-        nodes = (*naming, *lower_body(context, statement, body))
+    context.notes.before[id(stagger.settled)] = settled
+    nodes = (*naming, *lower_body(context, statement, body))
     index = f"{ctype(statement.variable.type)} {context.names.variable(ring.loop)}"
     header = f"const auto {name} = [&]({index}, int {turn})"
     return (Comment("What an iteration computes."), Loop(header, nodes, closing="};")), name
@@ -252,10 +247,12 @@ def _reads(context: Context, stagger: Stagger, tiles: tuple[Variable, ...]) -> b
     return any(operand.variable in tiles for plan in plans for operand in (plan.a, plan.b))
 
 
-def _release(context: Context, ring: Ring, word: str, turn: str) -> Branch:
-    """What tells the loading thread that the tiles of a turn are no longer needed."""
+def _release(context: Context, ring: Ring, word: str, count: str) -> Branch:
+    """What tells the loading thread that the tiles of an iteration are no longer needed."""
     stage = (
-        f"{turn} % {stages_name(context, ring)}" if turn.isidentifier() else f"({turn}) % {stages_name(context, ring)}"
+        f"{count} % {stages_name(context, ring)}"
+        if count.isidentifier()
+        else f"({count}) % {stages_name(context, ring)}"
     )
     arrive = Line(f"mbarrier_arrive(&{barrier_name(context, ring, word)}[{stage}]);")
     return Branch(f"{context.lane()} == 0", (arrive,))

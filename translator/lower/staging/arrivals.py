@@ -16,7 +16,7 @@ from .copies import proxy_fence
 
 def wait_for_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:
     """The wait for the tiles that are on their way, if a statement, or one inside of it, reads one of them or loads it again."""
-    arriving = context.stages.arriving
+    arriving = context.progress.arriving
     if not arriving:
         return ()
     again = {variable for body in bodies(statement) for inner in body for variable in assigned_inside(inner)}
@@ -25,7 +25,7 @@ def wait_for_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:
 
 def arrival(context: Context) -> tuple[Node, ...]:
     """The wait for all tiles that are on their way."""
-    arriving, context.stages.arriving = context.stages.arriving, {}
+    arriving, context.progress.arriving = context.progress.arriving, {}
     if not arriving:
         return ()
     names = sorted(tile.name for tile in arriving)
@@ -37,9 +37,9 @@ def arrival(context: Context) -> tuple[Node, ...]:
 
 def note_arriving(context: Context, tile: Variable, asynchronous: bool) -> bool:
     """Notes that copies of a tile have been started; False where they are to be waited for at once."""
-    if not context.stages.may_arrive_later:
+    if not context.around.may_arrive_later:
         return False
-    context.stages.arriving = {**context.stages.arriving, tile: asynchronous}
+    context.progress.arriving = {**context.progress.arriving, tile: asynchronous}
     return True
 
 

@@ -32,7 +32,7 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
         raise TypeError("not a reading of a box")
     source = call.args[0].variable
     layout, tile = context.schedule.layouts[target], context.schedule.staged[source]
-    base = f"{context.names.variable(source)}[{context.stages.stage_of[source]}]"
+    base = f"{context.names.variable(source)}[{context.ahead.stage_of[source]}]"
     width = min(layout.run(tile.fast), tile.chunk)
     access = Access(tile.fast, width, (), ())
     if _by_matrices(layout, tile):

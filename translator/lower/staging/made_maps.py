@@ -7,7 +7,7 @@ anybody. Before a map is made anew, and before the slot is given back, the threa
 from __future__ import annotations
 
 from ...artifact import TensorMap
-from ...hardware import MAP_BYTES, MOST_THREADS, RESERVED_BYTES, SHARED_OF_MULTIPROCESSOR, WARPGROUP
+from ...hardware import MAP_BYTES, RESERVED_BYTES, WARPGROUP
 from ...ir.nodes import Assign, Call, Effect, For, Statement, While
 from ...ir.structured import assigns
 from ...ir.walk import path_to, statements
@@ -121,10 +121,10 @@ def count_map_slots(context: Context, dynamic_bytes: int) -> None:
     maps = [one.name for one in context.schedule.rings.made]
     if not maps:
         return
-    threads = context.schedule.launch_threads
-    blocks = MOST_THREADS // threads
+    threads, target = context.schedule.launch_threads, context.schedule.target
+    blocks = target.resident_blocks(threads)
     if dynamic_bytes:
-        blocks = min(blocks, SHARED_OF_MULTIPROCESSOR // (dynamic_bytes + RESERVED_BYTES))
+        blocks = min(blocks, target.shared_of_multiprocessor // (dynamic_bytes + RESERVED_BYTES))
     makers, group = _makers(context), context.warpgroup_size()
     counts = [str(SPARE), str(MULTIPROCESSORS), *([str(blocks)] if blocks > 1 else []), makers]
     several = f" of {blocks} blocks" if blocks > 1 else ""

@@ -24,7 +24,7 @@ def place_in_tile(context: Context, target: Variable, point: Point, width: int) 
     tile = context.schedule.block_copies[target].tile
     several = point.layout.num_registers > width
     naming, place = place_line(context, element_place(context, tile, target, point), f"{target.stem}_ahead", several)
-    return naming, f"{context.stages.own[target]}[{place}]"
+    return naming, f"{context.ahead.own[target]}[{place}]"
 
 
 def place_read(context: Context, statement: Assign, point: Point) -> tuple[tuple[Node, ...], str]:
@@ -54,7 +54,7 @@ def place_of_own(context: Context, statement: Assign, point: Point, slot: str) -
         place = summed([infix(number, "*", places_of_all(context, target)), place])
     if access.width > 1:
         place = infix(place, "*", Text(width_name(context, layout, access)))
-    return f"{context.stages.own[target]}[{place.text}]"
+    return f"{context.ahead.own[target]}[{place.text}]"
 
 
 def _slot_read(context: Context, target: Variable) -> str:
@@ -99,4 +99,4 @@ def _swizzled(context: Context, bits: tuple[int, ...], copy: WarpCopy) -> str:
 
 def place_of_scalar(context: Context, target: Variable) -> str:
     """The place of a scalar that this thread has copied ahead for itself."""
-    return f"{context.stages.own[target]}[{context.axis_names.tid}]"
+    return f"{context.ahead.own[target]}[{context.axis_names.tid}]"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 from ...frozen import frozen
 from ...hardware import CHUNK_BYTES, LANE_BITS
@@ -48,17 +49,17 @@ def stage_word(context: Context, ring: Ring) -> str:
     It is first asked for at the beginning of the loop, in each role.
     """
     key = context.role.name, ring.loop
-    if key not in context.stages.words:
-        inner = context.stages.rings_around > 0
+    if key not in context.ahead.stage_words:
+        inner = context.around.rings > 0
         names = context.names
         word = names.once("inner_stage", ("stage", ring.loop)) if inner else names.shared_index("stage")
-        context.stages.words[key] = word
-    return context.stages.words[key]
+        context.ahead.stage_words[key] = word
+    return context.ahead.stage_words[key]
 
 
 def lower_body(context: Context, statement: For, body: Body) -> tuple[Node, ...]:
     """The body of a loop with stages."""
-    with context.stages.within(rings_around=context.stages.rings_around + 1):
+    with context.inside(replace(context.around, rings=context.around.rings + 1)):
         return body(statement.body)
 
 
@@ -74,7 +75,7 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> str:
     """Asks for the places of a load's elements, and has the load read them there: the name of the array."""
     target = load.target
     name = context.shared.of_tile(context.names.once(f"{target.stem}_ahead", ("ahead", target)), target)
-    context.stages.own[target] = f"{name}[{stage_word(context, ring)}]" if ring.stages > 1 else name
+    context.ahead.own[target] = f"{name}[{stage_word(context, ring)}]" if ring.stages > 1 else name
     if target in context.schedule.block_copies:
         tile = context.schedule.block_copies[target].tile
         shared_array(context, target.key, "own", name, target, tile, f"{target.stem} on its way, {tile_comment(tile)}")
@@ -221,7 +222,7 @@ def copies_ahead(
         Line("cp_async_commit();", "possibly of nothing: one group per iteration"),
     )
     free, arrival = _around_reads(context, loads, stages)
-    context.stages.after[id(loads[-1])] = (*free, *more)
+    context.notes.after[id(loads[-1])] = (*free, *more)
     count = context.names.shared_index("trip" if position else "stage")
     first = _first_copies(statement, ring, bounds, ahead, load_tiles, stages, position, count)
     in_turns = tuple(filter(context.shared.takes_turns, arrays))

@@ -46,12 +46,12 @@ class ReadingAhead:
     def at_first(self) -> tuple[Node, ...]:
         """What the copies of the first iteration need: as if those of iterations before it had been started."""
         count = len(self.functions)
-        turns = [(trip, ahead) for trip in range(-count, 0) for ahead in range(1, count + 1) if trip + ahead >= 0]
+        calls = [(trip, ahead) for trip in range(-count, 0) for ahead in range(1, count + 1) if trip + ahead >= 0]
         return tuple(
             self._call(
                 self.functions[ahead - 1], self.bounds[0], trip + ahead, surely_runs(self.loop, trip + ahead + 1)
             )
-            for trip, ahead in turns
+            for trip, ahead in calls
         )
 
     def _call(self, name: str, first: str, ahead: int, surely: bool = False) -> Node:
@@ -70,7 +70,7 @@ def read_ahead(
     distances = {one.variable: one.distance for one in ring.ahead if one.tile in tiles}
     top = [s for s in top_statements(loop.body) if isinstance(s, Assign)]
     loads = _without_repetition(context, [s for s in top if s.targets[0] in distances], distances)
-    context.stages.read_ahead |= set(distances)
+    context.ahead.read_ahead |= set(distances)
     prepare, moved = conversions_before(context, loads)
     when = {load.target: "next" if distances[load.target] == 1 else "later" for load in loads}
     registers: list[Node] = [
@@ -101,9 +101,9 @@ def read_ahead(
 def running_totals(context: Context, loop: For, ring: Ring, body: Body) -> tuple[Node, ...]:
     """What is assigned behind the copies of an iteration, in their order, so that those of the next find their addresses."""
     own = tuple(s for s in top_statements(loop.body) if isinstance(s, Assign) and s.targets[0] in ring.running)
-    context.stages.behind_copies -= set(map(id, own))  # where a loop is lowered a second time
+    context.notes.behind_copies -= set(map(id, own))  # where a loop is lowered a second time
     nodes = body(own)
-    context.stages.behind_copies |= set(map(id, own))
+    context.notes.behind_copies |= set(map(id, own))
     return nodes
 
 
@@ -124,7 +124,7 @@ def read_values(
     reading: list[Node] = []
     for load in loads:
         variable = context.temporary(id(load), f"next_{load.target.name}", load.target.type)
-        context.stages.values[load.target] = context.names.variable(variable)
+        context.ahead.values[load.target] = context.names.variable(variable)
         registers.append(_register(context, variable, "for the next iteration"))
         note = tag(load.origin, "read ahead", bool(reading), again=True)
         reading += [*note, *lower_load(context, replace(load, targets=(variable,)))]
@@ -133,13 +133,13 @@ def read_values(
     what = Comment(f"Reads the values of the iteration at `{name}`.")
     filling = Loop(f"const auto {function} = [&]({kind} {name})", tuple(reading), closing="};")
     found = ReadingAhead((*registers, what, filling), (function,), loop, bounds)
-    context.stages.after[id(loads[-1])] = found.behind_copies(name)
+    context.notes.after[id(loads[-1])] = found.behind_copies(name)
     return found
 
 
 def take_value(context: Context, load: Assign) -> tuple[Node, ...]:
     """A scalar from the register that it was read into an iteration ago."""
-    value = context.stages.values[load.target]
+    value = context.ahead.values[load.target]
     return context.bind_scalar(load, load.target, value)
 
 

@@ -108,9 +108,9 @@ def stage_lines(context: Context, ring: Ring) -> tuple[Line, Line, str]:
     return stage, Line(f"const int {parity} = {parity_of(position, stages)};"), parity
 
 
-def parity_of(turn: str, stages: str) -> str:
+def parity_of(count: str, stages: str) -> str:
     """The parity of a use of a ring, given the count of those before it: it changes each time all stages have been used."""
-    return f"({turn} / {stages}) % 2"
+    return f"({count} / {stages}) % 2"
 
 
 def barrier_of(context: Context, ring: Ring, tile: Variable, word: str) -> str:

@@ -9,11 +9,13 @@ and written to its stage behind them. Products that run by themselves (wgmma) ar
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...frozen import frozen
 from ...hardware import WARPGROUP
 from ...ir.nodes import Assign, Effect, For
 from ...ir.walk import assigned_variables, nested, top_statements
-from ...schedule.products.operand_tiles import turned_tile
+from ...schedule.products.operand_tiles import transposed_tile
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context, ctype
 from ..shared.convert import conversions_before
@@ -40,7 +42,7 @@ class _Names:
       load_tiles, put_tiles, align_tiles: the functions that start loads and finish them.
       ahead: the iteration that is loaded next.
       used: the count of iterations so far; "" where the loop's variable is that.
-      turn: what counts the iterations: one or the other.
+      count: what counts the iterations: one or the other.
       stage: the variable with the stage of an iteration.
     """
 
@@ -50,13 +52,13 @@ class _Names:
     align_tiles: str
     ahead: str
     used: str
-    turn: str
+    count: str
     stage: str
 
     @property
     def position(self) -> str:
         """The stage that is read."""
-        return f"{self.turn} % {self.stages}"
+        return f"{self.count} % {self.stages}"
 
     @property
     def later(self) -> str:
@@ -88,9 +90,9 @@ class _Filling:
         """Whether threads must wait for their own copies."""
         return self.direct or self.rows
 
-    def start(self, names: _Names, iteration: str, stage: str, turn: str, more: str, *then: Node) -> tuple[Node, ...]:
+    def start(self, names: _Names, iteration: str, stage: str, count: str, more: str, *then: Node) -> tuple[Node, ...]:
         """Starts the loads of an iteration where the condition `more` says that there is one, and does `then` there."""
-        arguments = [iteration, *([stage] if self.direct else ()), *([turn] if self.rows and names.used else ())]
+        arguments = [iteration, *([stage] if self.direct else ()), *([count] if self.rows and names.used else ())]
         if self.late:
             return (Line(f"{names.load_tiles}({', '.join((*arguments, more))});"),)
         nodes = (Line(f"{names.load_tiles}({', '.join(arguments)});"), *then)
@@ -100,9 +102,9 @@ class _Filling:
         """Writes what came into registers."""
         return (Line(f"{names.put_tiles}({stage});"),) if self.through_registers else ()
 
-    def align(self, names: _Names, iteration: str, turn: str) -> Line:
+    def align(self, names: _Names, iteration: str, count: str) -> Line:
         """Shifts the rows of an iteration, which have arrived, into their tiles."""
-        return Line(f"{names.align_tiles}({iteration}{f', {turn}' if names.used else ''});")
+        return Line(f"{names.align_tiles}({iteration}{f', {count}' if names.used else ''});")
 
 
 def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
@@ -125,12 +127,13 @@ def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bou
             context, statement, ring, loads, arrays, own, names, (*running, *reading.behind_copies(loop))
         )
     first = _first_loads(context, statement, ring, operands, names, filling)
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, names.stage)
-    context.stages.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
+    context.ahead.stage_of |= dict.fromkeys(ring.tiles, names.stage)
+    context.ahead.stage_of |= {load.target: tile_stage(context, names.count) for load in rows}
     flying = _flying(context, statement, ring)
     order, being_read = context.order.snapshot(), set(context.shared.being_read)
     head = context.barrier("everyone's share is there, and nobody reads the stage that is filled next")
-    with context.stages.within(in_flight=context.stages.in_flight | {id(product) for product in flying}):
+    in_flight = context.around.in_flight | {id(product) for product in flying}
+    with context.inside(replace(context.around, in_flight=in_flight)):
         inner = lower_body(context, statement, body)
     if flying:
         for helper in ("wgmma_commit", "wgmma_wait"):
@@ -170,7 +173,7 @@ def _transposes(context: Context, dot: Assign) -> bool:
     """Whether a dot transposes an operand in shared memory."""
     plan, staged = context.schedule.dots[id(dot)], context.schedule.staged
     return any(
-        turned_tile(operand, staged[operand.variable], is_a, plan.instruction) is not None
+        transposed_tile(operand, staged[operand.variable], is_a, plan.instruction) is not None
         for operand, is_a in ((plan.a, True), (plan.b, False))
     )
 
@@ -202,7 +205,7 @@ def _filling(
     direct, late = False, _can_be_late(context, statement, ring, loads, own)
     name = context.names.variable(statement.variable)
     more = context.names.shared_index("more")
-    turn = context.names.shared_index("turn") if names.used else name
+    count = context.names.shared_index("turn") if names.used else name
     followed = [] if any(map(is_row_load, loads)) else [*loads, *own]  # rows are found by functions of their own
     with names_ahead(context, statement, followed) as scalars:
         for load, array in zip(loads, arrays, strict=False):
@@ -210,8 +213,8 @@ def _filling(
             if is_row_load(load):
                 first, definition = indexed(context, load, statement)
                 before += definition
-                loading.append(copy_rows(context, load, f"{first}({name})", turn))
-                aligning.append(align_rows(context, load, f"{first}({name})", turn))
+                loading.append(copy_rows(context, load, f"{first}({name})", count))
+                aligning.append(align_rows(context, load, f"{first}({name})", count))
             elif is_asynchronous(context, load):
                 direct = True
                 loading += copy_tile(context, load, f"{array}[{names.stage}]", more if late else "")
@@ -229,7 +232,7 @@ def _filling(
     parameters = [
         f"{kind} {name}",
         *([f"int {names.stage}"] if direct else ()),
-        *([f"int {turn}"] if aligning and names.used else ()),
+        *([f"int {count}"] if aligning and names.used else ()),
         *([f"bool {more}"] if late else ()),
     ]
     rest = "; if there are no more, zeros" if late else ""
@@ -239,7 +242,7 @@ def _filling(
         what = "Puts what has come into registers into its stage."
         functions += _function(what, names.put_tiles, [f"int {names.stage}"], putting)
     if aligning:
-        parameters = [f"{kind} {name}", *([f"int {turn}"] if names.used else ())]
+        parameters = [f"{kind} {name}", *([f"int {count}"] if names.used else ())]
         what = f"Shifts the rows of the iteration at `{name}` into their tiles."
         functions += _function(what, names.align_tiles, parameters, aligning)
     return _Filling(tuple(functions), direct, bool(putting), bool(aligning), late)
@@ -336,7 +339,7 @@ def _trip(
     ]
     if filling.rows:
         following = steps_on(name, "1", step)
-        aligned = filling.align(names, following, f"{names.turn} + 1")
+        aligned = filling.align(names, following, f"{names.count} + 1")
         nodes += [arrival, *context.barrier("everyone's share of them is there")] if late else []
         nodes.append(Branch(compared(statement, following, stop), (aligned,)))
     if filling.through_registers:

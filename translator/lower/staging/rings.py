@@ -8,6 +8,7 @@ arrived, `empty[stage]` when every multiplying warp is done with it; use number 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ...hardware import BOX_COORDINATES
 from ...ir.nodes import Assign, Call, Expr, For, Literal, Use, Variable
@@ -53,7 +54,7 @@ def lower_producer_loop(context: Context, statement: For, ring: Ring, bounds: Bo
                 Line(f"mbarrier_arrive_expect(&{full}[{word}], {size});", "what the copies below will bring"),
             )
     first = () if early else opening.pop(ring.tiles[0])
-    context.stages.opening |= opening
+    context.box_copies.opening |= opening
     places = _loads_before_copies(statement)
     nodes: list[Node] = [
         *(body(statement.body[:places]) if places else ()),
@@ -108,7 +109,7 @@ def _fixed_starts(context: Context, loop: For) -> tuple[Node, ...]:
             word = BOX_COORDINATES[number - len(args)]
             key = ("start", statement.target, number)
             name = context.names.once(f"{statement.target.name}_{word}", key)
-            context.stages.fixed_starts[statement.target, number] = name
+            context.box_copies.fixed_starts[statement.target, number] = name
             nodes.append(Line(f"const {ctype(arg.type)} {name} = {context.speller.text(arg)};"))
     return tuple(nodes)
 
@@ -122,13 +123,14 @@ def lower_consumer_loop(context: Context, statement: For, ring: Ring, bounds: Bo
         context.use_helper(helper)
     lane, operands = context.lane(), bounds.operands()
     sums = products_in(context, statement) if ring.overlapped else ()
-    in_flight = context.stages.in_flight | {id(s) for s in sums}
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
-    with context.stages.within(in_flight=in_flight, trip_count=position if ring.overlapped else ""):
+    in_flight = context.around.in_flight | {id(s) for s in sums}
+    context.ahead.stage_of |= dict.fromkeys(ring.tiles, word)
+    around = replace(context.around, in_flight=in_flight, trip_count=position if ring.overlapped else "")
+    with context.inside(around):
         copies = copies_ahead(context, statement, ring, operands, stages, body, position if ring.counted else "")
         parts = parts_ahead(context, statement, ring, operands)
         order, being_read = context.order.snapshot(), set(context.shared.being_read)
-        with context.stages.within(parts_ahead=parts):
+        with context.inside(replace(around, parts_ahead=parts)):
             inner = lower_body(context, statement, body)
     nodes: list[Node] = [
         stage,
@@ -212,7 +214,7 @@ def l2_policies(context: Context, copies: Mapping[Variable, Call]) -> tuple[Node
         return ()
     nodes: list[Node] = [Comment("L2 need not keep what only one program reads.")]
     for target, text in told.items():
-        name = context.stages.policies[target] = context.names.once(f"{target.name}_policy", ("policy", target))
+        name = context.box_copies.policies[target] = context.names.once(f"{target.name}_policy", ("policy", target))
         nodes.append(Line(f"const auto {name} = {context.use_helper('l2_policy')}({text or 'false'});"))
     return tuple(nodes)
 
@@ -249,10 +251,10 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         return ()
     ring = next(ring for ring in context.schedule.rings.rings if target in ring.tiles)
     call = statement.value
-    rank, policy = len(call.args), context.stages.policies.get(target, "")
+    rank, policy = len(call.args), context.box_copies.policies.get(target, "")
     helper = context.use_helper("tma_load", f"tma_load_{rank}d", rank=rank, hinted=bool(policy))
     starts = [
-        context.stages.fixed_starts.get((target, number)) or context.speller.text(arg)
+        context.box_copies.fixed_starts.get((target, number)) or context.speller.text(arg)
         for number, arg in enumerate(call.args)
     ]
     stage = stage_word(context, ring)
@@ -261,7 +263,7 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         context, target, tile, call, starts, f"{name}[{stage}]",
         lambda place, at: Line(f"{helper}({place}, {call.attribute('map')}, {', '.join(at)}, {last});"),
     )  # fmt: skip
-    return (*context.stages.opening.get(target, ()), *copies)
+    return (*context.box_copies.opening.get(target, ()), *copies)
 
 
 def box_copies(

@@ -77,9 +77,9 @@ def rows_name(context: Context, statement: Assign) -> str:
     return context.names.once(f"{statement.target.name}_rows", ("rows", statement.target))
 
 
-def tile_stage(context: Context, turn: str) -> str:
+def tile_stage(context: Context, count: str) -> str:
     """The stage that the dots of an iteration read, given the text that counts the iterations."""
-    return f"{turn} % {aligned_stages(context)}"
+    return f"{count} % {aligned_stages(context)}"
 
 
 def indexed(context: Context, statement: Assign, loop: For) -> tuple[str, tuple[Node, ...]]:
@@ -92,22 +92,22 @@ def indexed(context: Context, statement: Assign, loop: For) -> tuple[str, tuple[
     return name, (comment, Loop(header, (Line(f"return {text};"),), closing="};"))
 
 
-def copy_rows(context: Context, statement: Assign, first: str, turn: str) -> Line:
-    """Starts this thread's copies of the rows of a tile; `turn` counts the iterations."""
+def copy_rows(context: Context, statement: Assign, first: str, count: str) -> Line:
+    """Starts this thread's copies of the rows of a tile; `count` counts the iterations."""
     context.use_helper("cp_async", "cp_async_16", bytes=CHUNK_BYTES)
     helper = context.use_helper("copy_rows")
     _, stride, rows, cols = map(context.speller.text, _args(statement))
-    place = f"{rows_name(context, statement)}[{turn} % {row_stages(context, statement.target)}]"
+    place = f"{rows_name(context, statement)}[{count} % {row_stages(context, statement.target)}]"
     return Line(f"{helper}<{_sides(context, statement)}>({place}, {first}, {stride}, {rows}, {cols});")
 
 
-def align_rows(context: Context, statement: Assign, first: str, turn: str) -> Line:
-    """Shifts this thread's share of arrived rows into their tile; `turn` counts the iterations."""
+def align_rows(context: Context, statement: Assign, first: str, count: str) -> Line:
+    """Shifts this thread's share of arrived rows into their tile; `count` counts the iterations."""
     context.use_helper("swizzled")
     helper = context.use_helper("align_rows")
     stride = context.speller.text(_args(statement)[1])
-    target = f"{context.names.variable(statement.target)}[{tile_stage(context, turn)}]"
-    rows = f"{rows_name(context, statement)}[{turn} % {row_stages(context, statement.target)}]"
+    target = f"{context.names.variable(statement.target)}[{tile_stage(context, count)}]"
+    rows = f"{rows_name(context, statement)}[{count} % {row_stages(context, statement.target)}]"
     return Line(f"{helper}<{_sides(context, statement)}>({target}, {rows}, {first}, {stride});")
 
 

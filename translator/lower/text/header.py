@@ -237,7 +237,7 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
         stages = f"{tile.stages} stages of " if tile.stages > 1 else ""
         lines.append(
             f"{name} [{sides}]: shared, {stages}{tile.stage_bytes} bytes, {tile_comment(tile)}"
-            f"{rows_note(context, variable)}{context.stages.turned.get(variable, '')}"
+            f"{rows_note(context, variable)}{context.ahead.transposed.get(variable, '')}"
         )
     if schedule.in_shared:
         names = [context.names.variable(v) for v in sorted(schedule.in_shared, key=lambda v: v.key)]

@@ -32,14 +32,14 @@ def is_elsewhere(context: Context, group: list[Statement]) -> bool:
     """Whether the code of some statements stands, under its tag, where their loads are started."""
     if not all(isinstance(s, Assign) for s in group):
         return False
-    if all(id(s) in context.stages.behind_copies for s in group):
+    if all(id(s) in context.notes.behind_copies for s in group):
         return True
     targets = [s.targets[0] for s in group if isinstance(s, Assign)]
-    if any(target in context.stages.read_ahead for target in targets):
-        return all(target in context.stages.read_ahead | context.facts.unused for target in targets)
+    if any(target in context.ahead.read_ahead for target in targets):
+        return all(target in context.ahead.read_ahead | context.facts.unused for target in targets)
     started = (
         isinstance(s, Assign)
-        and (s.targets[0] in context.stages.stage_of or (context.role.name == "consumer" and assigns(s, "box_load")))
+        and (s.targets[0] in context.ahead.stage_of or (context.role.name == "consumer" and assigns(s, "box_load")))
         for s in group
     )
     return all(started)
@@ -93,9 +93,9 @@ def remark(context: Context, group: list[Statement], code: list[Node]) -> str:
     if not code:
         notes = (note for statement in group for note in _notes(context, statement))
         return next(notes, "" if group[0].origin.remark else "no code")
-    if any(isinstance(s, Assign) and s.targets[0] in context.stages.own for s in group):
+    if any(isinstance(s, Assign) and s.targets[0] in context.ahead.own for s in group):
         return "from where it was copied"
-    if any(isinstance(s, Assign) and s.targets[0] in context.stages.values for s in group):
+    if any(isinstance(s, Assign) and s.targets[0] in context.ahead.values for s in group):
         return "read an iteration ago"
     return part(context, group[0].origin)
 
@@ -119,7 +119,7 @@ def _notes(context: Context, statement: Statement) -> Iterator[str]:
     target = statement.target
     if is_promise_alone(statement):
         yield "a promise: no code"
-    if id(statement) in context.stages.started:
+    if id(statement) in context.schedule.rings.started_ahead:
         yield "its product is there"
     if target in context.role.program_variables.values():
         yield "the loop above counts it"

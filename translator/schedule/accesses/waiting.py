@@ -17,7 +17,7 @@ def waits_for_grids(statement: Statement) -> bool:
     return isinstance(statement, Effect) and statement.call.op == "gdc_wait"
 
 
-def waits_in_turns(statement: Statement) -> bool:
+def polls(statement: Statement) -> bool:
     """Whether a statement is a loop that asks memory whether it may end: a lock, or a flag that another program sets."""
     return isinstance(statement, While) and any(
         isinstance(inner, Assign) and has_effect(inner.value) for inner in statements((statement,))

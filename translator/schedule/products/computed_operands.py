@@ -146,8 +146,8 @@ def with_computed_operands(kernel: Kernel, facts: Facts, dots: Dots, num_warps: 
         found = computed_operand(kernel, facts, dots, plan)
         if found is not None and found[1] <= boxes.keys():
             operand, sources = found
-            turns = operand is plan.b  # the sum is laid out the other way round
-            if not turns or loop is None or _any_layout(loop, statement.target):
+            exchanged = operand is plan.b  # the sum is laid out the other way round
+            if not exchanged or loop is None or _any_layout(loop, statement.target):
                 along_k = all(boxes[one].fast == k_axis(operand, operand is plan.a) for one in sources)
                 plan = _rows_from_registers(plan, operand, num_warps, not along_k) or plan
         if plan.fragment is not None and sums[statement.target] == 1:

@@ -35,7 +35,7 @@ from .shared_tiles import SharedTile, has_chunks
 
 KINDS = ("wgmma", "mma", "fma")  # the fastest first
 SUMS_APART = 2  # of a tile's products, where wgmma multiplies parts: of the highest ones, and of the others
-TURNED_LINES = 32  # of K, that a warp transposes at a time
+TRANSPOSED_LINES = 32  # of K, that a warp transposes at a time
 LOADS = ("load", "box_load", "row_load")
 ROWS_OF_WARPGROUP = 64
 
@@ -78,16 +78,16 @@ def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) ->
         kinds |= dict.fromkeys(in_parts, "mma")
         dots = _planned(kernel, facts, kinds, options, target)
     computed = _computed_axes(kernel, facts, dots)
-    turned = {
+    transposing = {
         statement.target
         for statement, _ in dot_statements(kernel)
-        if kinds[statement.target] == "wgmma" and _turned_operands(dots, statement, computed)
+        if kinds[statement.target] == "wgmma" and _operands_to_transpose(dots, statement, computed)
     }
-    if not turned:
+    if not transposing:
         return dots
-    by_warps = _planned(kernel, facts, {**kinds, **dict.fromkeys(turned, "mma")}, options, target)
+    by_warps = _planned(kernel, facts, {**kinds, **dict.fromkeys(transposing, "mma")}, options, target)
     before, after = (
-        sum(_turned_operands(plan, s, computed) for s, _ in dot_statements(kernel) if s.target in turned)
+        sum(_operands_to_transpose(plan, s, computed) for s, _ in dot_statements(kernel) if s.target in transposing)
         for plan in (dots, by_warps)
     )
     # Faster than wgmma: loads run ahead, and nothing is transposed by a copy.
@@ -102,7 +102,7 @@ def _wants_parts_elsewhere(dots: Dots, statement: Assign) -> bool:
     return any(operand.variable not in dots.staged for operand in (plan.a, plan.b))
 
 
-def _turned_operands(dots: Dots, statement: Assign, computed: Mapping[Variable, int]) -> int:
+def _operands_to_transpose(dots: Dots, statement: Assign, computed: Mapping[Variable, int]) -> int:
     """How many operands of 32 bits do not come to shared memory as the dot's instruction needs them.
 
     `computed` ones are written there by threads, which hold consecutive elements along the axis that it says.
@@ -237,7 +237,7 @@ def _loaded_tiles(
             fast = _contiguous_axis(candidate, load, facts, induction)
             itemsize = variable.type.dtype.itemsize
             readable = all(
-                axis == fast or reads_columns(how, itemsize) or can_turn(variable.type.shape, axis, itemsize)
+                axis == fast or reads_columns(how, itemsize) or can_transpose(variable.type.shape, axis, itemsize)
                 for axis, how in reads[variable]
             )
             if readable and has_chunks(variable.type.shape, fast, itemsize):
@@ -284,6 +284,8 @@ def sums_apart(dots: Dots) -> int:
     return SUMS_APART * max((plan.layout.registers(0) * plan.layout.registers(1) for plan in plans), default=0)
 
 
-def can_turn(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
+def can_transpose(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
     """Whether a tile of bytes in shared memory can be transposed there, so that it is contiguous along `axis` (of K)."""
-    return itemsize == 1 and len(shape) == 2 and shape[axis] % TURNED_LINES == 0 and shape[1 - axis] % CHUNK_BYTES == 0
+    return (
+        itemsize == 1 and len(shape) == 2 and shape[axis] % TRANSPOSED_LINES == 0 and shape[1 - axis] % CHUNK_BYTES == 0
+    )

@@ -10,7 +10,7 @@ from .instructions import Instruction
 from .shared_tiles import SharedTile, has_chunks
 
 
-def turned_tile(operand: Operand, staged: SharedTile, is_a: bool, instruction: Instruction) -> SharedTile | None:
+def transposed_tile(operand: Operand, staged: SharedTile, is_a: bool, instruction: Instruction) -> SharedTile | None:
     """The format of the transposed copy of a staged tile that an instruction cannot read as it lies; None where it can."""
     axis = k_axis(operand, is_a)
     if staged.fast == axis or reads_columns(instruction, staged.itemsize):

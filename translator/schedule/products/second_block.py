@@ -82,5 +82,5 @@ def serves_two(half: Schedule, whole: Schedule) -> bool:
 
 def half_of(target: Target) -> Target:
     """The target with the shared memory that each of two blocks on a multiprocessor can have."""
-    room = (target.max_dynamic_shared_bytes + RESERVED_BYTES) // 2 - RESERVED_BYTES
+    room = target.shared_of_multiprocessor // 2 - RESERVED_BYTES
     return replace(target, max_dynamic_shared_bytes=room // BOX_ALIGNMENT * BOX_ALIGNMENT)

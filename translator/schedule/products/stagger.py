@@ -26,7 +26,7 @@ from ..staging.ring_plan import Ring, Rings, Stagger
 from ..tiles.layout import Layout
 from ..tiles.registers import register_count
 from .dot_plan import DotPlan, Dots, Operand
-from .operand_tiles import turned_tile
+from .operand_tiles import transposed_tile
 
 LEAST_SUMS = 96  # registers of what a thread has of all products: shorter iterations lose more than they win
 STAGES_OF_ONE_GROUP = 3  # a stage is in use for longer than an iteration: with two the next tiles would be late
@@ -159,7 +159,7 @@ class _Body:
         """Whether an operand is a tile of the ring that the instruction reads as it lies, or stays as it is in the loop."""
         variable = operand.variable
         staged = self.dots.staged.get(variable)
-        if staged is not None and turned_tile(operand, staged, is_a, plan.instruction) is not None:
+        if staged is not None and transposed_tile(operand, staged, is_a, plan.instruction) is not None:
             return False
         return variable in self.ring.tiles or variable not in self.changed
 

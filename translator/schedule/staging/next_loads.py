@@ -7,7 +7,7 @@ In: the plan of a kernel's rings and a loop that has one. Out: the loads, and in
         scale = next_scale
         next_scale = load(of the next iteration)      where there is one
 
-`cp.async` copies 4 bytes and more. Bytes, and halves whose places are not known to be even, would be loaded in their turn, and
+`cp.async` copies 4 bytes and more. Bytes, and halves whose places are not known to be even, would be loaded where they stand, and
 every iteration wait for memory once more: scales of small floats, zero points, lists of bits. Only small tiles are loaded
 so, for they take registers twice.
 
@@ -87,7 +87,7 @@ def _registers(plan: RingPlan, tile: Variable) -> int:
 
 
 def _small_loads(plan: RingPlan, top: list[Statement]) -> list[Assign]:
-    """The loads that stand in their turn and bring each thread few elements."""
+    """The loads that stay where they are and bring each thread few elements."""
     return [
         statement for statement in top
         if isinstance(statement, Assign) and id(statement) not in plan.replaced

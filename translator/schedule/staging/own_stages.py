@@ -1,8 +1,8 @@
 """Which loads of a loop threads make ahead for themselves: tiles that are used in registers, not by dots from shared memory.
 
 In: the plan of a kernel's rings and a loop. Out: the loads, and how many stages pay. Every thread copies the elements that
-it will hold to places of its own and reads them back when the load's turn comes, so that nobody waits for anybody. A scalar
-goes the same way: it is one element that all threads hold, and loaded in its turn it would have all of them wait for memory.
+it will hold to places of its own and reads them back where the load stands, so that nobody waits for anybody. A scalar
+goes the same way: it is one element that all threads hold, and loaded where it stands it would have all of them wait for memory.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ...analysis.facts import Facts
+from ...artifact import Target
 from ...hardware import ACCESS_BYTES, COPY_BYTES, REGISTER_STEP, WARP_SIZE, WORD_BYTES
 from ...ir.nodes import Assign, Call, For, Kernel, Literal, Statement, Variable
 from ...ir.structured import assigns, is_elementwise
@@ -50,7 +51,7 @@ def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
     for statement in top:
         if not isinstance(statement, Assign) or not is_plain_load(plan, statement):
             continue
-        if statement.target in plan.in_turn:
+        if statement.target in plan.not_ahead:
             continue
         one = load_in_any_trip(plan, statement, loop, top)
         if one is None or _asks_again(one):
@@ -61,8 +62,8 @@ def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
     return found
 
 
-def loads_in_turn(kernel: Kernel, facts: Facts, schedule: Schedule) -> frozenset[Variable]:
-    """The tiles that would be loaded in their turn, from places that are known for the copies of later trips alone.
+def loads_not_ahead(kernel: Kernel, facts: Facts, schedule: Schedule) -> frozenset[Variable]:
+    """The tiles that would be loaded where they stand, from places that are known for the copies of later trips alone.
 
     Threads copy what they hold where `cp.async` has copies of that size, which the layouts decide; the other loads of a ring
     stay where they are. Their addresses follow from the trip, but for sums of numbers from memory (`running_totals.py`).
@@ -94,7 +95,7 @@ def _copy_bytes(load: Assign, layouts: Mapping[Variable, Layout], facts: Facts) 
 
 
 def _asks_again(one: Found) -> bool:
-    """Whether the load's turn needs a mask of numbers that are those of a later iteration by then.
+    """Whether the iteration that reads a load needs a mask of numbers that are those of a later iteration by then.
 
     Copies leave zeros outside of the mask; anything else is put there when the elements are read.
     """
@@ -189,7 +190,13 @@ def own_stages(plan: RingPlan, loop: For, held: tuple[Variable, ...]) -> int:
 
 
 def blocks_beside_stages(
-    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], rings: Rings, threads: int, most_blocks: int
+    kernel: Kernel,
+    facts: Facts,
+    layouts: Mapping[Variable, Layout],
+    rings: Rings,
+    threads: int,
+    most_blocks: int,
+    target: Target,
 ) -> int | None:
     """The blocks that registers leave room for as stages do; None where ptxas may decide.
 
@@ -204,6 +211,7 @@ def blocks_beside_stages(
       rings: what its loops load ahead.
       threads: threads of a block.
       most_blocks: how many fit by their shared memory.
+      target: the architecture.
     """
     own = {tile for ring in rings.rings for tile in ring.own if tile.type.is_tile}
     if threads < LARGE_BLOCK or not own or not own <= layouts.keys() or any(r.kind != "own" for r in rings.rings):
@@ -211,7 +219,7 @@ def blocks_beside_stages(
     loads = [s for s in statements(kernel.body) if isinstance(s, Assign) and s.targets[0] in own and assigns(s, "load")]
     widest = all(_copy_bytes(load, layouts, facts) == ACCESS_BYTES for load in loads)
     as_they_are = all(tile.type.dtype.itemsize == WORD_BYTES for tile in own)
-    fit = blocks_that_fit(peak_registers(kernel, facts, layouts) + REGISTER_STEP, threads)
+    fit = blocks_that_fit(peak_registers(kernel, facts, layouts) + REGISTER_STEP, threads, target)
     return FEW_BLOCKS if widest and as_they_are and min(fit, most_blocks) >= FEW_BLOCKS else None
 
 
@@ -233,12 +241,12 @@ def _blocks(plan: RingPlan, threads: int) -> int:
             exchanges.append(statement)
     in_loops = {id(inner) for s in statements(plan.kernel.body) if isinstance(s, For) for inner in statements(s.body)}
     outside = any(id(exchange) not in in_loops for exchange in exchanges)
-    blocks = choose_recomputed(plan.kernel, plan.facts, layouts, exchanges, frozenset()).blocks or 0
+    blocks = choose_recomputed(plan.kernel, plan.facts, layouts, exchanges, frozenset(), plan.target).blocks or 0
     # Room is made for a block more, and has none left for addresses of stages; but loops over rows are often launched with
     # few blocks, so that a third one may never come.
     if blocks and (outside or blocks <= FEW_BLOCKS):
         return FEW_BLOCKS + 1
-    return blocks_that_fit(peak_registers(plan.kernel, plan.facts, layouts), threads) or 1
+    return blocks_that_fit(peak_registers(plan.kernel, plan.facts, layouts), threads, plan.target) or 1
 
 
 def _shared_out(shape: tuple[int, ...], threads: int) -> Layout:

@@ -17,7 +17,7 @@ from ...ir.rewrite import with_bodies
 from ...ir.structured import assigns, is_elementwise
 from ...ir.walk import bodies, nested, read_variables, statements, used_variables
 from ..accesses.pointers import pointer_sources, roots_of, roots_written
-from ..accesses.waiting import waits_for_grids, waits_in_turns
+from ..accesses.waiting import polls, waits_for_grids
 
 
 @frozen
@@ -40,7 +40,7 @@ def shared_lines(loading: tuple[Statement, ...], everything: tuple[Statement, ..
 
 
 def producible(kernel: Kernel, loop: For, starts: tuple[Expr, ...]) -> bool:
-    """Whether one thread can compute the control flow down to a loop, and the scalars `starts`, and need not wait in turns."""
+    """Whether one thread can compute the control flow down to a loop, and the scalars `starts`, and need not poll memory."""
     if _waits_before(kernel.body, loop):
         return False
     around = [
@@ -54,10 +54,10 @@ def producible(kernel: Kernel, loop: For, starts: tuple[Expr, ...]) -> bool:
 
 
 def _waits_before(block: tuple[Statement, ...], loop: For) -> bool:
-    """Whether something waits in turns before a loop, be it in the last trip of one around it."""
+    """Whether something polls memory before a loop, be it in the last trip of one around it."""
     for statement in block:
         inside = list(statements((statement,)))
-        waits = any(map(waits_in_turns, inside))
+        waits = any(map(polls, inside))
         if not any(inner is loop for inner in inside):
             if waits:
                 return True

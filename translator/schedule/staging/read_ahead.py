@@ -116,7 +116,7 @@ def _seen_one_way(call: Call, number: Variable) -> bool:
 
 
 def without_numbers(plan: RingPlan, found: list[Found], moved: list[Found]) -> list[Found]:
-    """The loads that are still needed in their turn once the addresses of others, `moved` too, no longer come from them."""
+    """The loads that are still needed where they stand once the addresses of others, `moved` too, no longer come from them."""
     if not any(one.numbers or one.totals for one in (*moved, *found)):
         return found
     body = with_replaced(plan.kernel.body, plan.replaced | {id(one.statement): one.ahead for one in found})

@@ -126,6 +126,16 @@ class Rings:
         return tuple(one for ring in self.rings for one in ring.ahead)
 
     @property
+    def started_ahead(self) -> frozenset[int]:
+        """The dots, by `id`, that loops start before the statements of an iteration."""
+        return frozenset(id(dot) for ring in self.rings if ring.stagger for dot in ring.stagger.ahead)
+
+    @property
+    def postponed(self) -> frozenset[int]:
+        """The dots, by `id`, that loops start in the next iteration."""
+        return frozenset(id(ring.stagger.late) for ring in self.rings if ring.stagger)
+
+    @property
     def has_producer(self) -> bool:
         """Whether a warpgroup of its own loads."""
         return any(ring.kind == "tma" for ring in self.rings)
@@ -145,7 +155,7 @@ class RingPlan:
     read_only: frozenset[Variable]
     settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
     small_loads: bool
-    in_turn: frozenset[Variable]  # tiles whose loads are not made ahead: see `loads_in_turn`
+    not_ahead: frozenset[Variable]  # tiles whose loads stay where they are: see `loads_not_ahead`
 
     last_key: int  # of the variables so far
     replaced: dict[int, Statement] = field(default_factory=dict)

@@ -12,7 +12,7 @@ loop's variable alone, so that any iteration's loads can be started from any oth
 Tiles that are used in registers are loaded ahead too: beside tensor copies by these where they are large (`box_reads.py`),
 otherwise by their threads (`own_stages.py`), or an iteration ahead into registers where no copy takes them (`next_loads.py`).
 Loads may find their addresses by numbers from memory (`read_ahead.py`). A load that depends on anything else that an iteration
-computes is in no ring: it is made when its turn comes.
+computes is in no ring: it is made where it stands.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from ...ir.walk import (
 )
 from ..accesses.outliving import Reads, find_reads
 from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of
-from ..accesses.waiting import waits_for_grids, waits_in_turns
+from ..accesses.waiting import polls, waits_for_grids
 from ..products.computed_operands import read_boxes
 from ..products.dot_plan import Dots
 from ..products.dots import dot_statements, operand_of, plan_dots
@@ -79,11 +79,11 @@ def plan_rings(
     target: Target,
     most_stages: int,
     small_loads: bool = False,
-    in_turn: frozenset[Variable] = frozenset(),
+    not_ahead: frozenset[Variable] = frozenset(),
 ) -> tuple[Kernel, Rings]:
     """See the module docstring; `most_stages` bounds every ring.
 
-    `small_loads` go with those of several products, too; the tiles `in_turn` are not loaded ahead by threads for themselves.
+    `small_loads` go with those of several products, too; the tiles `not_ahead` are not loaded ahead by threads for themselves.
     """
     loops = list(_loops(kernel.body, False))
     dots = any(True for _ in dot_statements(kernel))
@@ -104,7 +104,7 @@ def plan_rings(
         read_only=read_only_pointers(kernel),
         settled=settled_scalars(kernel, facts),
         small_loads=small_loads,
-        in_turn=in_turn,
+        not_ahead=not_ahead,
         last_key=next_key(kernel) - 1,
     )
     reads = find_reads(kernel, facts)
@@ -161,7 +161,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     outside = reads.outside(loop)
     if loop.variable in outside:
         return
-    if any(waits_for_grids(statement) or waits_in_turns(statement) for statement in statements(loop.body)):
+    if any(waits_for_grids(statement) or polls(statement) for statement in statements(loop.body)):
         return  # what others write must not be loaded ahead of the wait for it
     top = list(top_statements(loop.body))
     loads = [s for s in top if isinstance(s, Assign) and _is_staged_load(plan, s) and s.target not in outside]

@@ -1,4 +1,4 @@
-"""What an access costs in a layout, in turns of the unit that serves a warp's requests.
+"""What an access costs in a layout, in cycles of the unit that serves a warp's requests.
 
 In: a load or store, and the layout that it runs in. Out: the requests of a warp, and the lines of the cache that they touch:
 threads whose elements lie side by side share lines, and a request of few bytes from lanes that lie far apart touches many.
@@ -13,8 +13,8 @@ from ...hardware import ACCESS_BYTES, CACHE_LINE_BYTES, LANE_BITS, WARP_SIZE
 from .layout import Layout
 from .layout_problem import Access
 
-QUOTIENT = 16  # turns that a division of integers takes
-ADDRESS = 16  # turns that an address takes to be found and a register pair to be kept in
+QUOTIENT = 16  # cycles that a division of integers takes
+ADDRESS = 16  # cycles that an address takes to be found and a register pair to be kept in
 
 
 def access_cost(access: Access, layout: Layout) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...analysis.facts import Facts
+from ...artifact import Target
 from ...frozen import frozen
 from ...ir.nodes import Assign, Kernel, Variable
 from ...ir.structured import assigns
@@ -45,6 +46,7 @@ def choose_kept(
     conversions: Mapping[int, list[Conversion]],
     rings: Rings,
     has_dots: bool,
+    target: Target,
 ) -> Kept:
     """Decides for `layouts`; `answers` has those of statements as well, by `id`. With dots, every tile is an array."""
     fixed = {one.variable for wanted in conversions.values() for one in wanted}
@@ -53,7 +55,8 @@ def choose_kept(
     recomputed = Recomputed()
     if not has_dots:
         at_once = _loaded_at_once(kernel, facts, layouts)
-        recomputed = choose_recomputed(kernel, facts, layouts, exchanges_of(kernel, answers), fixed, enough, at_once)
+        exchanges = exchanges_of(kernel, answers)
+        recomputed = choose_recomputed(kernel, facts, layouts, exchanges, fixed, target, enough, at_once)
     counted = recomputed.seen_by(facts)
     kept = {variable: layout for variable, layout in layouts.items() if variable not in recomputed.variables}
     late_loads = frozenset() if has_dots else choose_late_loads(kernel, counted, kept, answers, fixed, rings)

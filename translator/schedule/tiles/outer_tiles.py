@@ -14,7 +14,7 @@ from .access_costs import access_cost
 from .layout import Layout, bits_of, blocked, drop_axis
 from .layout_problem import Node, Path, Problem
 
-# What things cost, in turns of a thread's instructions.
+# What things cost, in instructions of a thread.
 STEP = 2  # of an exchange between lanes: a shuffle and what combines
 ACROSS_WARPS = 4  # of a result by way of shared memory, besides
 BARRIERS = 60  # of an exchange between warps, whatever moves
@@ -53,7 +53,7 @@ def _layouts(shape: tuple[int, ...], num_threads: int, fast: int) -> Iterator[La
 
 
 def _cost(problem: Problem, members: Sequence[Node], layout: Layout, alike: Alike, follow: Follow) -> float:
-    """Turns of a thread's instructions: exchanges, operands that are brought, and registers that are too many."""
+    """Instructions of a thread: exchanges, operands that are brought, and registers that are too many."""
     exchanges = results = 0
     for axis in (axis for member in members for axis, _ in problem.reductions_of.get(member, ())):
         count = drop_axis(layout, axis).num_registers

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import field, replace
 
 from ...analysis.facts import Facts
+from ...artifact import Target
 from ...frozen import frozen
 from ...hardware import LANE_BITS, REGISTER_FILE
 from ...ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Statement, Use, Variable, While
@@ -56,6 +57,7 @@ def choose_recomputed(
     layouts: Mapping[Variable, Layout],
     exchanges: list[Assign],
     fixed: Set[Variable],
+    target: Target,
     enough_blocks: int = ENOUGH_BLOCKS,
     loaded_at_once: Set[Variable] = frozenset(),
 ) -> Recomputed:
@@ -76,12 +78,12 @@ def choose_recomputed(
     everything = peak_registers(kernel, facts, layouts)
     fits = everything <= REGISTER_FILE // num_threads - OTHER_REGISTERS
     held = frozenset(map(id, exchanges))
-    before = blocks_that_fit(peak_registers(kernel, facts, layouts, held), num_threads)
+    before = blocks_that_fit(peak_registers(kernel, facts, layouts, held), num_threads, target)
     before = min(before, 1) if needs_whole_multiprocessor(everything, num_threads) else before
     peak = peak_registers(kernel, chosen.seen_by(facts), kept, held)
     peak = max(peak, peak_registers(kernel, chosen.seen_by(facts), {v: kept[v] for v in loaded_at_once & kept.keys()}))
     margin = MARGIN if before >= PAIR or _loads_by_ptx(kernel) else 0
-    after = min(blocks_that_fit(peak + margin, num_threads), enough_blocks)
+    after = min(blocks_that_fit(peak + margin, num_threads, target), enough_blocks)
     more = 0 < before < enough_blocks and after > before
     if fits and not more:
         return Recomputed()

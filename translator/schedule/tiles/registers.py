@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...analysis.facts import Facts
-from ...hardware import MOST_THREADS, REGISTER_FILE
+from ...artifact import Target
+from ...hardware import REGISTER_FILE
 from ...ir.nodes import Assign, Expr, For, If, Kernel, Literal, Statement, Variable, While
 from ...ir.structured import assigns, is_elementwise
 from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
@@ -36,9 +37,9 @@ def peak_registers(
     return peak
 
 
-def blocks_that_fit(registers: int, num_threads: int) -> int:
+def blocks_that_fit(registers: int, num_threads: int, target: Target) -> int:
     """Blocks on a multiprocessor whose threads hold so many registers of tiles."""
-    return min(REGISTER_FILE // ((registers + OTHER_REGISTERS) * num_threads), MOST_THREADS // num_threads)
+    return min(REGISTER_FILE // ((registers + OTHER_REGISTERS) * num_threads), target.resident_blocks(num_threads))
 
 
 def choose_shared(
@@ -62,10 +63,12 @@ def choose_shared(
     return frozenset(chosen)
 
 
-def blocks_beside(in_shared: frozenset[Variable], layouts: Mapping[Variable, Layout], threads: int, room: int) -> int:
-    """Blocks on a multiprocessor with `room` bytes of shared memory for the tiles that `choose_shared` has put there."""
+def blocks_beside(
+    in_shared: frozenset[Variable], layouts: Mapping[Variable, Layout], threads: int, target: Target
+) -> int:
+    """Blocks on a multiprocessor whose shared memory holds the tiles that `choose_shared` has put there."""
     needed = sum(register_count(variable, layouts[variable]) for variable in in_shared) * threads * 4
-    return room // needed if needed else MOST_THREADS // threads
+    return target.max_dynamic_shared_bytes // needed if needed else target.resident_blocks(threads)
 
 
 def _accumulators(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> list[Variable]:
