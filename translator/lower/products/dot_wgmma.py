@@ -214,7 +214,7 @@ def tile_name(context: Context, statement: Assign, place: OperandPlace, word: st
     """The name of an operand's descriptor."""
     name, target = place.variable.name, statement.target.name
     key = ("descriptor", id(statement), word)
-    return context.names.once(f"{name}_operand", key, f"{name}_operand_of_{target}", f"{target}_{word}_operand")
+    return context.names.once(f"{name}_operand", key, f"{name}_operand_of_{target}")
 
 
 def descriptor(context: Context, statement: Assign, place: OperandPlace, word: str, part: tuple[str, int]) -> Node:
