@@ -72,13 +72,13 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     *reinterpret_cast<Whole*>(target) = packet;
 }
 
-// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
-template <int N, typename Value>
-__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+// Rounds the floats of `source`, two at a time: a pair shares a register from the start.
+template <int N>
+__device__ __forceinline__ void round_pairs(half (&target)[N], const float (&source)[N])
 {
     #pragma unroll
     for (int i = 0; i < N; i += 2) {
-        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        const half2 rounded = __floats2half2_rn(source[i], source[i + 1]);
         target[i] = rounded.x;
         target[i + 1] = rounded.y;
     }
@@ -534,7 +534,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             //     mask=c_mask)
             half stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], accumulator[r]);
             if (tid == 0) tma_store_wait<0>();
             // this part of shared memory has been copied out
             named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);

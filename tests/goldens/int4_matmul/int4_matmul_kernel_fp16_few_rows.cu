@@ -65,13 +65,13 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     *reinterpret_cast<Whole*>(target) = packet;
 }
 
-// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
-template <int N, typename Value>
-__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+// Rounds the floats of `source`, two at a time: a pair shares a register from the start.
+template <int N>
+__device__ __forceinline__ void round_pairs(half (&target)[N], const float (&source)[N])
 {
     #pragma unroll
     for (int i = 0; i < N; i += 2) {
-        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        const half2 rounded = __floats2half2_rn(source[i], source[i + 1]);
         target[i] = rounded.x;
         target[i + 1] = rounded.y;
     }
@@ -339,7 +339,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     // L35: tl.store(c_ptr + offs_m[:, None] * N + offs_n[None, :], accumulator.to(tl.float16), mask=c_mask)
     half stored[ROWS][COLS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
+    for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], accumulator[r]);
     // One test for VEC elements: N and the index of the first are multiples of VEC.
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {

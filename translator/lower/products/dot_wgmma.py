@@ -161,7 +161,7 @@ def pin(context: Context, name: str, accumulator: str) -> Node:
 
 
 def _of_registers(context: Context, helper: str, name: str, accumulator: str) -> Node:
-    return Line(f"{context.needs.distinct_helper(helper, helper, {'acc': accumulator})}({name});")
+    return Line(f"{context.needs.overload(helper, accumulator, {'acc': accumulator})}({name});")
 
 
 def after(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
