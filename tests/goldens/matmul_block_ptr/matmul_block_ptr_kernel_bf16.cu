@@ -362,11 +362,11 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             // L17: a_block = tl.make_block_ptr(
             // L18: a_ptr, (M, K), (stride_am, stride_ak), (pid_m * BLOCK_M, 0), (BLOCK_M, BLOCK_K), order=(1,
             //     0)
-            // L19: )    (its parts are used below)
+            // L19: )    (no code: its parts stand where they are used)
             // L20: b_block = tl.make_block_ptr(
             // L21: b_ptr, (K, N), (stride_bk, stride_bn), (0, pid_n * BLOCK_N), (BLOCK_K, BLOCK_N), order=(1,
             //     0)
-            // L22: )    (its parts are used below)
+            // L22: )    (no code: its parts stand where they are used)
 
             // L24: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
@@ -398,7 +398,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             // L32: c_block = tl.make_block_ptr(
             // L33: c_ptr, (M, N), (stride_cm, stride_cn), (pid_m * BLOCK_M, pid_n * BLOCK_N), (BLOCK_M,
             //     BLOCK_N), order=(1, 0)
-            // L34: )    (its parts are used below)
+            // L34: )    (no code: its parts stand where they are used)
             // L35: tl.store(c_block, accumulator.to(tl.bfloat16), boundary_check=(0, 1))
             __nv_bfloat16 stored[ROWS][COLS];
             #pragma unroll

@@ -309,11 +309,11 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
     __syncwarp();   // the loading warp is together again: what follows is for whole warps
 
     // L23: a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK_M, BLOCK_K])
-    //         (its parts are used below)
+    //         (no code: its parts stand where they are used)
     // L24: b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK_N, BLOCK_K])
-    //         (its parts are used below)
+    //         (no code: its parts stand where they are used)
     // L25: c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [N, 1], [BLOCK_M, BLOCK_N])
-    //         (its parts are used below)
+    //         (no code: its parts stand where they are used)
     // L26: num_pid_m, num_pid_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
     const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
