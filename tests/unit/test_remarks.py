@@ -167,3 +167,23 @@ def test_a_bundle_of_values_is_no_code() -> None:
     """Its parts were said to be used below, where a copy that the host describes uses none."""
     text = by_block_pointer.translate("*fp32:16, *fp32:16, i32, 128").source
     assert "block = tl.make_block_ptr" in text and "(no code: its parts stand where they are used)" in text
+
+
+@triton.jit
+def words_of_eight(a_ptr, word_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexpr, BLOCK: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BLOCK)
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(0, K, BLOCK):
+        a = tl.load(a_ptr + m[:, None] * K + (start + k)[None, :])
+        w = (tl.load(word_ptr + ((start + k) // 8)[:, None] * N + n[None, :]) >> (k % 8 * 4)[:, None]) & 15
+        total += tl.dot(a, (w - 8).to(tl.float16))
+    tl.store(out_ptr + m[:, None] * N + n[None, :], total)
+
+
+def test_a_line_of_which_only_the_load_stands_there_says_so() -> None:
+    """The words were declared under `w = (tl.load(...) >> shift) & 15`, as if they were w."""
+    text = words_of_eight.translate(
+        "*fp16:16, *i32:16, *fp32:16, i32:16, 128, 128, 64", arch="sm_90a", num_warps=8
+    ).source
+    assert text.count("(from where it was copied, the rest formed where it is used)") == 1
+    assert ">> " not in text[text.index("the rest formed where") :].split("// L")[0]
