@@ -386,7 +386,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     const int lane = tid % WARP_SIZE;
     const int packed_col = tid % PACKED_COL_THREADS;   // this thread's place along the columns of packed
     const int packed_row = tid / PACKED_COL_THREADS;   // this thread's place along the rows of packed
-    const int scale_slot = warp * 16 + lane % 16;   // where this lane's part of scale is copied to
+    const int slot_read = warp * 16 + lane % 16;   // where this lane finds its part of what is copied ahead
     const int program_y = blockIdx.y;
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
@@ -449,7 +449,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 //     other=0.0)
                 //         (its copies, made ahead)
                 if (lane < 16) {   // the other lanes want the same
-                    cp_async_8(&scale_ahead[stage][scale_slot * PACKED_VEC],
+                    cp_async_8(&scale_ahead[stage][slot_read * PACKED_VEC],
                                scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n,
                                offs_n < N ? 8 : 0);
                 }
@@ -483,7 +483,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 //     other=0.0)
                 //         (from where it was copied)
                 half scale[PACKED_COLS];
-                load_vec<PACKED_VEC>(scale, &scale_ahead[stage][scale_slot * PACKED_VEC]);
+                load_vec<PACKED_VEC>(scale, &scale_ahead[stage][slot_read * PACKED_VEC]);
                 __syncwarp();   // every lane has read what is overwritten next
                 const int ahead = k + NUM_STAGES * BLOCK_K;
                 if (ahead < K) load_tiles(ahead, stage);

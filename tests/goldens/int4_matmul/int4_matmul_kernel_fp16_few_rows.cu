@@ -188,11 +188,12 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     // this thread's place along the rows of packed_ahead
     const int packed_ahead_row = tid / A_COL_THREADS % PACKED_AHEAD_ROW_THREADS;
     // where this lane's copies go, so that reads meet different banks
-    const int packed_filled = tid ^ lane / 8 * 2;
-    const int scale_filled = warp * 8 + lane % 8;   // where this lane's copies go; a lane copies for several
-    // where this lane's part of packed is copied to
-    const int packed_slot = (warp * 32 + lane % 4 * 8 + lane / 4) ^ lane % 4 * 2;
-    const int scale_slot = tid / 4;   // where this lane's part of scale is copied to
+    const int slot_filled = tid ^ lane / 8 * 2;
+    // where this lane's copies go; a lane copies for several
+    const int scale_slot_filled = warp * 8 + lane % 8;
+    // where this lane finds its part of what is copied ahead
+    const int slot_read = (warp * 32 + lane % 4 * 8 + lane / 4) ^ lane % 4 * 2;
+    const int scale_slot_read = tid / 4;   // where this lane finds its part of what is copied ahead
     const int program_x = blockIdx.x, program_y = blockIdx.y;   // the program's place
 
     // L14: tl.static_assert(GROUP % BLOCK_K == 0, "a block of K has one scale per column")    (holds)
@@ -239,7 +240,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         //         (its copies, made ahead)
         #pragma unroll
         for (int r = 0; r < PACKED_AHEAD_ROWS; r += 8) {
-            cp_async_16(&packed_ahead[stage][(r / 8 * NUM_THREADS + packed_filled) * PACKED_VEC],
+            cp_async_16(&packed_ahead[stage][(r / 8 * NUM_THREADS + slot_filled) * PACKED_VEC],
                         packed_ptr + static_cast<long long>((k + offs_k_packed_ahead[r]) / 8) * N
                         + offs_n_packed_ahead,
                         k + offs_k_packed_ahead[r] < K && offs_n_packed_ahead < N ? 16 : 0);
@@ -247,7 +248,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask, other=0.0)
         //         (its copies, made ahead)
         if (lane < 8) {   // the other lanes want the same
-            cp_async_8(&scale_ahead[stage][scale_filled * PACKED_VEC],
+            cp_async_8(&scale_ahead[stage][scale_slot_filled * PACKED_VEC],
                        scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n_packed_ahead,
                        offs_n_packed_ahead < N ? 8 : 0);
         }
@@ -276,7 +277,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         for (int r = 0; r < PACKED_ROWS; r += 8) {
             int loaded[PACKED_VEC];
             load_vec<PACKED_VEC>(loaded,
-                                 &packed_ahead[stage][(r / 8 * NUM_THREADS + packed_slot) * PACKED_VEC]);
+                                 &packed_ahead[stage][(r / 8 * NUM_THREADS + slot_read) * PACKED_VEC]);
             #pragma unroll
             for (int copy = 0; copy < 8; ++copy) {
                 #pragma unroll
@@ -287,7 +288,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask, other=0.0)
         //         (from where it was copied)
         half scale[PACKED_COLS];
-        load_vec<PACKED_VEC>(scale, &scale_ahead[stage][scale_slot * PACKED_VEC]);
+        load_vec<PACKED_VEC>(scale, &scale_ahead[stage][scale_slot_read * PACKED_VEC]);
         // L31: b = weight.to(tl.float16) * scale
         half b[PACKED_COLS][PACKED_ROWS];
         #pragma unroll
