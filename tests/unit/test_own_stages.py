@@ -385,7 +385,9 @@ def test_lanes_do_not_copy_for_others_from_places_that_only_those_know(run_every
 
 
 @triton.jit
-def of_zero_points(a_ptr, w_ptr, scale_ptr, zero_ptr, c_ptr, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def of_zero_points(
+    a_ptr, w_ptr, scale_ptr, zero_ptr, c_ptr, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
     m, n, k = tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, BK)
     total = tl.zeros((BM, BN), tl.float32)
     for block in range(0, K // BK):
@@ -406,3 +408,12 @@ def test_tiles_that_lie_alike_have_one_place() -> None:
     places = re.findall(r"const int (?:\w+ = .*, )?(\w*slot_\w+) = (.*?);", text)
     assert {"scale", "zero"} <= set(copied) and text.count("[slot_read * ") == 2
     assert len(dict(places)) == len({place for _, place in places}) == len(places)
+
+
+def test_the_header_says_in_which_order_arrays_have_their_axes() -> None:
+    """A tile [rows, columns] was an array [columns][rows], without a word."""
+    pointers = "*fp16:16, *i32:16, *fp16:16, *fp16:16, *fp32:16"
+    text = planned(of_zero_points, f"{pointers}, i32:16, i32:16, 16, 64, 128", num_warps=4).artifact.source
+    header = " ".join(re.sub(r"^//", "", line).strip() for line in text.splitlines() if line.startswith("//   "))
+    (array,) = re.findall(r"int (\w+)\[\w*COLS\]\[\w*ROWS\];", text)
+    assert re.search(rf"\b{array}\b[\w, ]* \[128, 64\]: [^\]]*; arrays \[columns\]\[rows\]", header)
