@@ -416,4 +416,4 @@ def test_the_header_says_in_which_order_arrays_have_their_axes() -> None:
     text = planned(of_zero_points, f"{pointers}, i32:16, i32:16, 16, 64, 128", num_warps=4).artifact.source
     header = " ".join(re.sub(r"^//", "", line).strip() for line in text.splitlines() if line.startswith("//   "))
     (array,) = re.findall(r"int (\w+)\[\w*COLS\]\[\w*ROWS\];", text)
-    assert re.search(rf"\b{array}\b[\w, ]* \[128, 64\]: [^\]]*; arrays \[columns\]\[rows\]", header)
+    assert re.search(rf"\b{array}\b[\w, ]* \[128, 64\]: [^\[]*; arrays by columns, then rows", header)

@@ -7,7 +7,7 @@
 //   launch     grid (programs, programs, 1), block (128, 1, 1), dynamic shared memory 0 bytes
 //   tiles      accumulator [16, 128]: registers, 16 x 32 per warp, by mma.m16n8k16
 //              packed, b [64, 128]: rows: 2 x 4 threads x 8 consecutive; columns: 32 threads x 4 consecutive;
-//              arrays [columns][rows]
+//              arrays by columns, then rows
 //              scale [1, 128]: columns: 32 threads x 4 consecutive; each element in 4 threads
 //              a [16, 64]: shared, 4 stages of 2048 bytes, 128-byte swizzle
 //   no wgmma   accumulator: a warpgroup multiplies 64 rows, and these are 16

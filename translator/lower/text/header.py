@@ -249,8 +249,8 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
 def _array_order(layout: Layout) -> str:
     """How a thread's array is indexed, where that is not in the order of the tile's axes."""
     axes, nouns = layout.array_axes(), NOUNS.get(layout.rank)
-    order = "".join(f"[{nouns[axis] if nouns else f'axis {axis}'}]" for axis in axes)
-    return f"; arrays {order}" if list(axes) != sorted(axes) else ""
+    order = ", then ".join(nouns[axis] if nouns else f"axis {axis}" for axis in axes)
+    return f"; arrays by {order}" if list(axes) != sorted(axes) else ""
 
 
 def distribution(layout: Layout) -> str:
