@@ -30,7 +30,7 @@ def test_a_parameter_is_assigned_to_as_the_user_does(run_everyhow: Callable[...,
         np.testing.assert_array_equal(arguments[1], x * 2e6)
     text = rows.translate("*fp32, *fp32, i32, i32, 16").source
     assert "\n// Doubles rows.\nextern" in text
-    assert "\n    x_ptr += " in text and "\n    out_ptr += " in text and "_next" not in text
+    assert "\n    x_ptr += " in text and "\n    out_ptr += " in text and "_second" not in text
     assert ": 20.0f" in text and "* 2000000.0f" in text
 
 
@@ -84,7 +84,7 @@ def test_what_a_loop_reads_ahead_shares_no_array(run_everyhow: Callable[..., Any
     for arguments in run_everyhow(listed_rows, (1,), [listed, count, x, out], B=128):
         np.testing.assert_array_equal(arguments[3], x[listed[:4]].sum(0))
     text = listed_rows.translate("*i32, *i32, *fp32:16, *fp32:16, 128").source
-    assert text.count("int next_row = ") == text.count("int next_row_next = ") == 1
+    assert text.count("int next_row = ") == text.count("int next_row_second = ") == 1
 
 
 @triton.jit

@@ -112,7 +112,7 @@ def test_what_a_loop_does_not_change_is_copied_before_it() -> None:
 
 def test_loops_over_the_same_tiles_share_their_stages() -> None:
     text = translated("128, 64, 64, True", num_warps=4).source
-    assert text.count("mbarrier_init<NUM_STAGES>(full, 1)") == 1 and "full_next" not in text
+    assert text.count("mbarrier_init<NUM_STAGES>(full, 1)") == 1 and "full_second" not in text
     assert text.count(" half k[NUM_STAGES]") == 1
 
 

@@ -216,3 +216,52 @@ def test_a_promise_of_what_a_branch_assigns_is_no_code(run_everywhere: Any) -> N
     assert text.count("(a promise: no code)") == 2 and "m = m;" not in text and "i[e] = i[e];" not in text
     x, *_ = run_everywhere(promised_in_a_branch, (1,), np.zeros(192, np.float32), 3, 16, B=64)
     np.testing.assert_array_equal(x, np.repeat((16, 32, 48), 64))
+
+
+@triton.jit
+def above_its_words(x):
+    # above the words of the helper
+    """Of the helper."""
+    return x * 2
+
+
+@triton.jit
+def with_words(x_ptr, BLOCK: tl.constexpr):
+    # above the words of the kernel
+    """Of the kernel."""
+    i = tl.arange(0, BLOCK)
+    # above a string that is no statement
+    "a string"
+    tl.store(x_ptr + i, above_its_words(tl.load(x_ptr + i)))
+
+
+def test_comments_above_strings_stay() -> None:
+    text = with_words.translate("*fp32:16, 128").source
+    words = [
+        "// Of the helper.",
+        "// above the words of the helper",
+        "// Of the kernel.",
+        "// above the words of the kernel",
+    ]
+    words += ["i = tl.arange", "// above a string that is no statement", "tl.store"]
+    places = [text.index(word) for word in words]
+    assert places == sorted(places)
+
+
+@triton.jit
+def larger(one, other):
+    # above its words
+    """The larger."""
+    # above its value
+    return tl.maximum(one, other)
+    # at its end
+
+
+@triton.jit
+def largest(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    tl.store(out_ptr, tl.reduce(tl.load(x_ptr + tl.arange(0, BLOCK)), 0, larger))
+
+
+def test_comments_in_a_function_that_combines_do_not_order_what_it_combines() -> None:
+    text = largest.translate("*fp32:16, *fp32:16, 128").source
+    assert "// above its words" in text and "_in_order" not in text

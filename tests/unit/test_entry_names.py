@@ -77,7 +77,7 @@ def test_letters_that_assemblers_do_not_know(run_everywhere: Any) -> None:
     (x,) = run_everywhere(greek, (1,), np.arange(8, dtype=np.float32), 0.5, N=8)
     assert (x == np.arange(8, dtype=np.float32) ** 3 + 0.5).all()
     text = greek.translate("*fp32:16, fp32, 8").source
-    assert "const float alpha_next = " in text and "// L" in text and "x̂ = cbrt(α) + alpha" in text  # noqa: RUF001
+    assert "const float alpha_second = " in text and "// L" in text and "x̂ = cbrt(α) + alpha" in text  # noqa: RUF001
     code = "\n".join(line.partition("//")[0] for line in text.splitlines())
     assert code.isascii() and "cbrt_of_greek(" in code
     if nvrtc.is_available():

@@ -346,5 +346,5 @@ def test_an_array_of_single_elements_serves_no_vectors() -> None:
         return name
 
     assert [array_for(number, align) for number, align in enumerate((0, 16, 0, 16, 8))] == [
-        "x_shared", "x_shared_next", "x_shared", "x_shared_next", "x_shared_next",
+        "x_shared", "x_shared_second", "x_shared", "x_shared_second", "x_shared_second",
     ]  # fmt: skip

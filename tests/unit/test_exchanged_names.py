@@ -136,7 +136,7 @@ def ordered(x_ptr, out_ptr, N: tl.constexpr):
 
 def test_new_values_are_called_as_what_they_are_for() -> None:
     text = ordered.translate("*fp32:16, *fp32:16, 128").source
-    assert "high_next = fmaxf(low, high)" in text and "_before" not in text
+    assert "high_second = fmaxf(low, high)" in text and "_before" not in text
 
 
 @triton.jit

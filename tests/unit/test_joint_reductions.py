@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -180,3 +181,16 @@ def test_what_is_reduced_beside_a_wide_tile_is_wide(run_everywhere: Any) -> None
     np.testing.assert_allclose(out, [wide.max(), np.exp(wide - wide.max()).sum(), wide.sum() / 2], rtol=1e-3, atol=1e-3)
     alone, beside = (of_one_width.translate(f"*fp16:16, *fp32:16, 1024, {beside}").source for beside in (False, True))
     assert "half largest" in alone and "half largest" not in beside
+
+
+@triton.jit
+def three_sums(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    tl.store(out_ptr, tl.sum(x) * tl.sum(x * x) * tl.sum(x * x * x))
+
+
+def test_fields_are_counted_as_the_variables_that_they_are_given_to() -> None:
+    """`sum_second = sums.sum_first` read like a mistake."""
+    text = three_sums.translate("*fp32:16, *fp32:16, 1024").source
+    given = dict(re.findall(r"const float (\w+) = \w+\.(\w+);", text))
+    assert len(given) == 3 and all(name == field for name, field in given.items()), given

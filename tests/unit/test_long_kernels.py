@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tilewright import deep
 from tilewright.diagnostics import CompilationError
-from tilewright.lower.text.names import SPARE_SUFFIXES, Names
+from tilewright.lower.text.names import AGAIN, Names
 from written_kernels import written_kernel
 
 HEAD = "import tilewright as triton\nimport tilewright.language as tl\n\n\n@triton.jit\n"
@@ -152,8 +152,9 @@ def test_names_do_not_run_out() -> None:
     names = Names(["x"])
     made = [names.fresh("x") for _ in range(500)]
     assert len(set(made)) == 500 and "x" not in made
-    assert made[: len(SPARE_SUFFIXES)] == [f"x_{word}" for word in SPARE_SUFFIXES]
+    assert made[: len(AGAIN)] == [f"x_{word}" for word in AGAIN]
     assert not any(character.isdigit() for name in made for character in name)
+    assert names.fresh("ROWS") == "ROWS" and names.fresh("ROWS") == "ROWS_SECOND", "a constant stays in capitals"
 
 
 def chain(links: int) -> str:

@@ -182,7 +182,7 @@ def store_one(load_if, out_ptr, n, N: tl.constexpr):
 def test_names_of_helpers_are_the_users_to_take() -> None:
     """Helpers have every name that begins with `load_vec`: a longer one is none either."""
     text = text_of(store_one, "*fp32, *fp32, i32, 64")
-    assert "const int the_load_vec = the_load_vec_next * 2;" in text and "float the_mbarrier_arrive = " in text
+    assert "const int the_load_vec = the_load_vec_second * 2;" in text and "float the_mbarrier_arrive = " in text
     x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
     store_one[(1,)](x, out, 64, N=64)
     assert np.array_equal(out, 3 * x)
@@ -244,3 +244,27 @@ def greek_row(x_ptr, w_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexpr, B: tl.
 def test_a_threads_place_in_a_tile_named_in_greek_is_declared() -> None:
     artifact = greek_row.translate("*fp16, *fp16:16, *fp32, i32, 1, 128, 64", num_stages=4)
     assert "= mu_col" in artifact.source and "const int mu_col = " in artifact.source
+
+
+@triton.jit
+def of_tall_tiles(query_ptr, code_ptr, out_ptr, n, M: tl.constexpr, K: tl.constexpr):
+    m, k = tl.arange(0, M), tl.arange(0, K)
+    total, count = tl.zeros((M, K), tl.float32), tl.zeros((M, K), tl.int32)
+    for _ in range(n):
+        query = tl.load(query_ptr + m[:, None] * K + k[None, :])
+        total = tl.dot(query, tl.load(query_ptr + k[:, None] * K + k[None, :]), total)
+        code = tl.load(code_ptr + m[:, None] * K + k[None, :])
+        count = tl.dot(code, tl.load(code_ptr + k[:, None] * K + k[None, :]).T, count)
+    tl.store(out_ptr + m[:, None] * K + k[None, :], total + count.to(tl.float32))
+
+
+def test_constants_of_products_are_called_after_their_tiles() -> None:
+    """A_ROWS_STEP, "from 64 rows of a to the next", was the constant of all, and NEXT_MMA_K that of the next type."""
+    text = of_tall_tiles.translate("*fp16:16, *i8:16, *fp32:16, i32, 128, 64", arch="sm_90a", num_warps=4).source
+    constants = dict(re.findall(r"constexpr int (\w*(?:_STEP|MMA_K)) = \d+;(?: +// (.*))?", text))
+    assert constants == {
+        "MMA_K": "elements of K per instruction",
+        "QUERY_ROWS_STEP": "chunks from 64 rows of query to the next",
+        "COUNT_MMA_K": "elements of K per instruction",
+        "CODE_ROWS_STEP": "chunks from 64 rows of code to the next",
+    }

@@ -118,11 +118,11 @@ def test_a_loop_waits_for_the_one_whose_memory_it_takes() -> None:
     """The first loop for the last one, too, which ran in the trip before."""
     source = one_after_another.translate(SIGNATURE, "sm_86", num_warps=4).source
     waits = re.findall("everyone has read (.*), whose memory (.*) takes", source)
-    assert [name for _, name in waits] == ["a", "a_next", "a_other"] and waits[1:] == [
-        ("a", "a_next"),
-        ("a_next", "a_other"),
+    assert [name for _, name in waits] == ["a", "a_second", "a_third"] and waits[1:] == [
+        ("a", "a_second"),
+        ("a_second", "a_third"),
     ]
-    assert waits[0][0] in ("a_other", "b_other")
+    assert waits[0][0] in ("a_third", "b_third")
 
 
 @every_kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -331,7 +332,7 @@ def test_lanes_copy_for_others(mode: str, monkeypatch: pytest.MonkeyPatch, run_e
     (ring,), copies = translation.schedule.rings.rings, translation.schedule.warp_copies
     assert ring.kind == "own" and [tile.name for tile in copies] == ["word"]
     text = translation.artifact.source
-    assert text.count("__syncwarp();") == 2 and "word_filled" in text and "word_slot" in text
+    assert text.count("__syncwarp();") == 2 and "slot_filled" in text and "slot_read" in text
     options = {"BM": 16, "BN": bn, "BK": 64}
     if mode == "check":
         monkeypatch.setenv("TILEWRIGHT_MODE", "check")
@@ -381,3 +382,38 @@ def test_lanes_do_not_copy_for_others_from_places_that_only_those_know(run_every
     expected = np.einsum("mnk,mk,nk->mn", blocks, a_scale, b_scale.repeat(32, 0))
     for result in results:
         np.testing.assert_array_equal(result[5], expected)
+
+
+@triton.jit
+def of_zero_points(
+    a_ptr, w_ptr, scale_ptr, zero_ptr, c_ptr, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
+    m, n, k = tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for block in range(0, K // BK):
+        scale = tl.load(scale_ptr + block * N + n)
+        zero = tl.load(zero_ptr + block * N + n)
+        a = tl.load(a_ptr + m[:, None] * K + (block * BK + k)[None, :])
+        w = (tl.load(w_ptr + ((block * BK + k) // 8)[:, None] * N + n[None, :]) >> (k % 8 * 4)[:, None]) & 15
+        total += tl.dot(a, (w.to(tl.float16) - zero[None, :]) * scale[None, :])
+    tl.store(c_ptr + m[:, None] * N + n[None, :], total)
+
+
+def test_tiles_that_lie_alike_have_one_place() -> None:
+    """scale_slot and zero_slot were the same, and a reader looked for the difference."""
+    pointers = "*fp16:16, *i32:16, *fp16:16, *fp16:16, *fp32:16"
+    translation = planned(of_zero_points, f"{pointers}, i32:16, i32:16, 16, 64, 128", num_warps=4)
+    copied = [tile.name for tile in translation.schedule.warp_copies]
+    text = translation.artifact.source
+    places = re.findall(r"const int (?:\w+ = .*, )?(\w*slot_\w+) = (.*?);", text)
+    assert {"scale", "zero"} <= set(copied) and text.count("[slot_read * ") == 2
+    assert len(dict(places)) == len({place for _, place in places}) == len(places)
+
+
+def test_the_header_says_in_which_order_arrays_have_their_axes() -> None:
+    """A tile [rows, columns] was an array [columns][rows], without a word."""
+    pointers = "*fp16:16, *i32:16, *fp16:16, *fp16:16, *fp32:16"
+    text = planned(of_zero_points, f"{pointers}, i32:16, i32:16, 16, 64, 128", num_warps=4).artifact.source
+    header = " ".join(re.sub(r"^//", "", line).strip() for line in text.splitlines() if line.startswith("//   "))
+    (array,) = re.findall(r"int (\w+)\[\w*COLS\]\[\w*ROWS\];", text)
+    assert re.search(rf"\b{array}\b[\w, ]* \[128, 64\]: [^\[]*; arrays by columns, then rows", header)

@@ -8,6 +8,10 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from rubric import Generated, comments_name_what_there_is, every_statement_is_quoted, user_comments_are_kept
+from tilewright.diagnostics import Span
+from tilewright.ir.nodes import Origin
+from tilewright.lower.text.repeats import with_parts_named
+from tilewright.lower.text.unit import Comment, Loop, every
 
 
 @triton.jit
@@ -136,3 +140,50 @@ def test_a_comment_goes_ahead_with_its_load() -> None:
     assert "rows = tl.load(" in lines[lines.index("// which rows") + 1]
     file = Generated(text, Path(__file__).read_text(encoding="utf-8"), "gathered")
     assert "(read ahead of the copies)" in text and [*user_comments_are_kept(file)] == []
+
+
+def test_of_a_line_in_several_places_the_last_one_is_the_rest() -> None:
+    """It was "in part" at all of them: a reader looked for more below."""
+    at = Span("", 1, 0, 1, 1, "x = a(b(c))"), Span("", 2, 0, 2, 1, "y = d")
+
+    def quotes(*remarks: str, span: Span = at[0]) -> tuple[Comment, ...]:
+        return tuple(Comment(span.text, ("", span.line), remark, Origin(span, span.text)) for remark in remarks)
+
+    text = (*quotes("(its copies)"), Loop("for (;;)", quotes("(for the next)")), *quotes("", span=at[1]), *quotes(""))
+    named = every(with_parts_named(text))
+    remarks = [node.remark for node in named if isinstance(node, Comment)]
+    assert remarks == ["(its copies)", "(for the next)", "", "(the rest)"]
+    for others in ("", "(its copies)"), ("(its copies)", "", ""):  # not all others say which parts they are
+        assert "(in part)" in [node.remark for node in with_parts_named(quotes(*others)) if isinstance(node, Comment)]
+
+
+@triton.jit
+def by_block_pointer(x_ptr, out_ptr, N, B: tl.constexpr):
+    block = tl.make_block_ptr(x_ptr, (N,), (1,), (0,), (B,), (0,))
+    tl.store(out_ptr + tl.arange(0, B), tl.load(block, boundary_check=(0,)))
+
+
+def test_a_bundle_of_values_is_no_code() -> None:
+    """Its parts were said to be used below, where a copy that the host describes uses none."""
+    text = by_block_pointer.translate("*fp32:16, *fp32:16, i32, 128").source
+    assert "block = tl.make_block_ptr" in text and "(no code: its parts stand where they are used)" in text
+
+
+@triton.jit
+def words_of_eight(a_ptr, word_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexpr, BLOCK: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BLOCK)
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(0, K, BLOCK):
+        a = tl.load(a_ptr + m[:, None] * K + (start + k)[None, :])
+        w = (tl.load(word_ptr + ((start + k) // 8)[:, None] * N + n[None, :]) >> (k % 8 * 4)[:, None]) & 15
+        total += tl.dot(a, (w - 8).to(tl.float16))
+    tl.store(out_ptr + m[:, None] * N + n[None, :], total)
+
+
+def test_a_line_of_which_only_the_load_stands_there_says_so() -> None:
+    """The words were declared under `w = (tl.load(...) >> shift) & 15`, as if they were w."""
+    text = words_of_eight.translate(
+        "*fp16:16, *i32:16, *fp32:16, i32:16, 128, 128, 64", arch="sm_90a", num_warps=8
+    ).source
+    assert text.count("(from where it was copied, the rest formed where it is used)") == 1
+    assert ">> " not in text[text.index("the rest formed where") :].split("// L")[0]

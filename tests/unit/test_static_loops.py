@@ -153,7 +153,7 @@ def test_names_of_a_trip_are_declared_in_the_loop(run_everywhere: Any) -> None:
     np.testing.assert_array_equal(found, np.convolve(x, w[::2][::-1], "same"))
     text = taps.translate("*fp32:16, *fp32:16, *fp32:16, i32, 5, 64").source
     body = text[text.index("for (int tap = 0; tap < TAPS; ++tap) {") :]
-    assert "const float w = w_ptr[tap * 2];" in body and "_next" not in text and "written out" not in text
+    assert "const float w = w_ptr[tap * 2];" in body and "_second" not in text and "written out" not in text
 
 
 def test_constants_of_the_bounds_keep_their_names() -> None:
@@ -296,4 +296,4 @@ def test_the_number_of_an_outer_loop_is_not_hidden(run_everywhere: Any) -> None:
     found = run_everywhere(loops_of_one_name, (1,), x, np.zeros_like(x), N=32)[1]
     np.testing.assert_array_equal(found, sum((3 * x + 3 * k) * k for k in range(1, 4)))
     text = loops_of_one_name.translate("*fp32:16, *fp32:16, 32").source
-    assert "for (int k = 1; k < 4; ++k) {" in text and "for (int k_next = 0; k_next < 3; ++k_next) {" in text
+    assert "for (int k = 1; k < 4; ++k) {" in text and "for (int k_second = 0; k_second < 3; ++k_second) {" in text

@@ -37,3 +37,11 @@ def test_a_comparison_is_a_place_to_break() -> None:
         f"{' ' * 12}const bool chosen = {one} + {one}",
         f"{' ' * 16}>= {other};",
     ]
+
+
+def test_lines_start_where_the_bracket_that_they_are_in_does() -> None:
+    """An argument started where its call did, and what follows a call where its arguments do."""
+    first, second = (f"(word[{i}] >> shifts[{i}] & 15) - (zeros[{i}] >> zero_shifts[{i}] & 15)" for i in ("c", "next"))
+    lines = wrap_code(f"const half2 pair = small<-15>({first}, {second}) * scales[column];", 24)
+    assert [line.strip() for line in lines[-2:]] == ["- (zeros[next] >> zero_shifts[next] & 15))", "* scales[column];"]
+    assert [len(line) - len(line.lstrip()) for line in lines] == [24, 54, 54, 54, 28]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..ir.nodes import Assign, Call, Combine, Expr, Literal, Use, Variable
+from ..ir.nodes import Assign, Call, Combine, Expr, Literal, Note, Use, Variable
 from ..ir.walk import only_values
 
 COMMUTE = frozenset(
@@ -17,8 +17,8 @@ MOST_PARTS = 64  # expressions that are compared; a function that needs more is 
 
 
 def commutes(combine: Combine) -> bool:
-    """See the module docstring; what branches, or calls other functions, is taken not to."""
-    if not all(isinstance(statement, Assign) for statement in combine.body):
+    """See the module docstring; what branches, or calls other functions, is taken not to. Comments change nothing."""
+    if not all(isinstance(statement, (Assign, Note)) for statement in combine.body):
         return False
     sides = dict(zip(combine.left, combine.right, strict=True))
     comparison = _Comparison(only_values(combine.body), sides | {right: left for left, right in sides.items()})

@@ -77,7 +77,7 @@ def _mma_split(steps: int, parts: int, **_: Any) -> dict[str, Any]:
     }
 
 
-def _wgmma_registers(acc: str = "f32") -> dict[str, Any]:
+def _wgmma_registers(acc: str = "f32", **_: Any) -> dict[str, Any]:
     return _accumulator(acc)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ..ir.c_tokens import blanked, code_of
+from ..ir.c_tokens import blanked
 from ..language.printing import encodable
 
 WIDTH = 110
@@ -36,21 +36,30 @@ def wrap_code(code: str, indent: int, comment: str = "") -> list[str]:
     cut = _best_cut(text, indent)
     if cut is None:
         return [text]
-    first, continuation, lines, opened = cut[1], cut[1], [], 0
+    lines: list[str] = []
+    inside: list[int] = []  # of each bracket that is open, the column at which lines within it start
     while cut is not None:
         lines.append(text[: cut[0]].rstrip())
-        opened += _open_brackets(lines[-1])
+        inside = _inside(lines[-1], inside, cut[1])
+        continuation = inside[-1] if inside else indent + 4
         text = " " * continuation + text[cut[0] :].lstrip()
-        cut = _best_cut(text, continuation, opened) if len(text) > WIDTH else None
-        if cut is not None:
-            continuation = cut[1] if _open_brackets(text[: cut[0]]) > 0 else first
+        cut = _best_cut(text, continuation, len(inside)) if len(text) > WIDTH else None
     return [*lines, text]
 
 
-def _open_brackets(text: str) -> int:
-    """How many brackets stay open at the end of a piece of a line."""
-    code = code_of(text)
-    return sum(code.count(bracket) for bracket in "([{") - sum(code.count(bracket) for bracket in ")]}")
+def _inside(line: str, before: list[int], continuation: int) -> list[int]:
+    """The columns at which lines within the brackets start that are open behind a line, given those open `before` it.
+
+    `continuation` is that of the innermost, if the line has opened it.
+    """
+    found, own = list(before), len(before)  # `own` counts those of lines above that are still open
+    for place, character in enumerate(blanked(line)):
+        if character in "([{":
+            found.append(min(place + 1, max(continuation, WIDTH // 2)))
+        elif character in ")]}" and found:
+            found.pop()
+            own = min(own, len(found))
+    return [*found[:-1], continuation] if len(found) > own else found
 
 
 def _best_cut(line: str, indent: int, opened: int = 0) -> tuple[int, int] | None:

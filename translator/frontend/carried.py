@@ -38,7 +38,7 @@ def bind_parts(builder: Builder, name: str, value: Value, span: Span) -> None:
     ]
     builder.scope[name] = with_parts(value, results)
     if len(builder.statements) == written:
-        builder.note("its parts are used below")
+        builder.note("no code: its parts stand where they are used")
 
 
 def _target(builder: Builder, key: tuple[str, int], old: Value | None) -> Variable | None:

@@ -32,11 +32,14 @@ def visit_block(builder: Builder, body: Any) -> bool:
             if rest and id(rest[0]) not in builder.written_out:  # nor does it stand in a branch that does not return
                 _note_unreached(builder, rest)
             return True
-    comments = builder.source.footer(body)
-    if comments and builder.origin is not None:
-        origin = Origin(builder.origin.span, "", comments, note="end of block")
-        builder.statements.append(Note(origin))
+    _keep_comments(builder, builder.source.footer(body), "end of block")
     return False
+
+
+def _keep_comments(builder: Builder, comments: tuple[str, ...], place: str) -> None:
+    """Keeps comments that stand above no statement, in front of whatever follows them."""
+    if comments and builder.origin is not None:
+        builder.statements.append(Note(Origin(builder.origin.span, "", comments, note=place)))
 
 
 def _visit_line(builder: Builder, line: Any, rest: Sequence[Any]) -> bool:
@@ -194,6 +197,7 @@ def _augmented(builder: Builder, node: Any) -> None:
 
 def _expression(builder: Builder, node: Any) -> None:
     if isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString, cst.Ellipsis)):
+        _keep_comments(builder, builder.here.comments, "string")
         return
     evaluate(builder, node.value)
     if not isinstance(node.value, cst.Call):

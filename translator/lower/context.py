@@ -256,7 +256,7 @@ class Context:
         """
         key = ("constant", name, value)
         if key not in self._constants:
-            self._constants[key] = self.names.fresh(name, *others, f"NEXT_{name}", f"OTHER_{name}", f"FURTHER_{name}")
+            self._constants[key] = self.names.fresh(name, *others)
             self.axis_names.constants.append(Constant(self._constants[key], text or str(value), comment, topic=topic))
         return self._constants[key]
 
@@ -268,7 +268,7 @@ class Context:
         """A variable of the prologue that says where this thread stands, by a name or one of `others`; see `Place`."""
         key = ("place", name, text)
         if key not in self._constants:
-            place = self._constants[key] = self.names.fresh(name, *others, f"other_{name}")
+            place = self._constants[key] = self.names.fresh(name, *others)
             self.axis_names.places.append(Place(place, text, comment, subject))
         return self._constants[key]
 

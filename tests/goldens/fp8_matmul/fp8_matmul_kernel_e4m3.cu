@@ -77,13 +77,13 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     if (inside) load_vec<N>(target, source);
 }
 
-// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
-template <int N, typename Value>
-__device__ __forceinline__ void round_pairs(__nv_bfloat16 (&target)[N], Value value)
+// Rounds the floats of `source`, two at a time: a pair shares a register from the start.
+template <int N>
+__device__ __forceinline__ void round_pairs(__nv_bfloat16 (&target)[N], const float (&source)[N])
 {
     #pragma unroll
     for (int i = 0; i < N; i += 2) {
-        const __nv_bfloat162 rounded = __floats2bfloat162_rn(value(i), value(i + 1));
+        const __nv_bfloat162 rounded = __floats2bfloat162_rn(source[i], source[i + 1]);
         target[i] = rounded.x;
         target[i + 1] = rounded.y;
     }
@@ -437,7 +437,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 // L29: c_desc.store([row, column], c.to(tl.bfloat16))
                 __nv_bfloat16 stored[ROWS][COLS];
                 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int j) { return c[r][j]; });
+                for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], c[r]);
                 static_assert(STORE_PIECES % STORE_BUFFERS == 0, "each store begins with the free buffer");
                 #pragma unroll
                 for (int piece = 0; piece < STORE_PIECES; ++piece) {

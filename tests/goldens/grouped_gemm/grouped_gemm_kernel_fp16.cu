@@ -36,13 +36,13 @@ constexpr int Y_SWIZZLE = 128;                                  // bytes of a sw
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int LINE_CHUNKS = Y_SWIZZLE / 16;                     // 16-byte chunks of a line
 
-// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
-template <int N, typename Value>
-__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+// Rounds the floats of `source`, two at a time: a pair shares a register from the start.
+template <int N>
+__device__ __forceinline__ void round_pairs(half (&target)[N], const float (&source)[N])
 {
     #pragma unroll
     for (int i = 0; i < N; i += 2) {
-        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        const half2 rounded = __floats2half2_rn(source[i], source[i + 1]);
         target[i] = rounded.x;
         target[i + 1] = rounded.y;
     }
@@ -263,7 +263,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             //     mask=c_mask)
             half stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int j) { return accumulator[r][j]; });
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], accumulator[r]);
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 #pragma unroll

@@ -52,13 +52,13 @@ constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, 
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // elements of a piece in a thread's row
 
-// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
-template <int N, typename Value>
-__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+// Rounds the floats of `source`, two at a time: a pair shares a register from the start.
+template <int N>
+__device__ __forceinline__ void round_pairs(half (&target)[N], const float (&source)[N])
 {
     #pragma unroll
     for (int i = 0; i < N; i += 2) {
-        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        const half2 rounded = __floats2half2_rn(source[i], source[i + 1]);
         target[i] = rounded.x;
         target[i + 1] = rounded.y;
     }
@@ -509,9 +509,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                     // L37: c_desc.store([row, column], accumulator.to(tl.float16))
                     half stored[ROWS][COLS];
                     #pragma unroll
-                    for (int r = 0; r < ROWS; ++r) {
-                        round_pairs(stored[r], [&](int j) { return accumulator[r][j]; });
-                    }
+                    for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], accumulator[r]);
                     if (tid % WARPGROUP_SIZE == 0) {
                         tma_store_complete<0>();   // an earlier store to the same place comes first
                     }

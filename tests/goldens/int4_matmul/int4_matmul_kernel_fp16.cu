@@ -72,13 +72,13 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     *reinterpret_cast<Whole*>(target) = packet;
 }
 
-// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
-template <int N, typename Value>
-__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+// Rounds the floats of `source`, two at a time: a pair shares a register from the start.
+template <int N>
+__device__ __forceinline__ void round_pairs(half (&target)[N], const float (&source)[N])
 {
     #pragma unroll
     for (int i = 0; i < N; i += 2) {
-        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        const half2 rounded = __floats2half2_rn(source[i], source[i + 1]);
         target[i] = rounded.x;
         target[i + 1] = rounded.y;
     }
@@ -386,7 +386,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     const int lane = tid % WARP_SIZE;
     const int packed_col = tid % PACKED_COL_THREADS;   // this thread's place along the columns of packed
     const int packed_row = tid / PACKED_COL_THREADS;   // this thread's place along the rows of packed
-    const int scale_slot = warp * 16 + lane % 16;   // where this lane's part of scale is copied to
+    const int slot_read = warp * 16 + lane % 16;   // where this lane finds its part of what is copied ahead
     const int program_y = blockIdx.y;
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
@@ -449,7 +449,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 //     other=0.0)
                 //         (its copies, made ahead)
                 if (lane < 16) {   // the other lanes want the same
-                    cp_async_8(&scale_ahead[stage][scale_slot * PACKED_VEC],
+                    cp_async_8(&scale_ahead[stage][slot_read * PACKED_VEC],
                                scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n,
                                offs_n < N ? 8 : 0);
                 }
@@ -483,7 +483,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 //     other=0.0)
                 //         (from where it was copied)
                 half scale[PACKED_COLS];
-                load_vec<PACKED_VEC>(scale, &scale_ahead[stage][scale_slot * PACKED_VEC]);
+                load_vec<PACKED_VEC>(scale, &scale_ahead[stage][slot_read * PACKED_VEC]);
                 __syncwarp();   // every lane has read what is overwritten next
                 const int ahead = k + NUM_STAGES * BLOCK_K;
                 if (ahead < K) load_tiles(ahead, stage);
@@ -534,7 +534,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             //     mask=c_mask)
             half stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], accumulator[r]);
             if (tid == 0) tma_store_wait<0>();
             // this part of shared memory has been copied out
             named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);

@@ -6,7 +6,8 @@
 //   constexpr  BLOCK_M = 16, BLOCK_N = 128, BLOCK_K = 64, GROUP = 64
 //   launch     grid (programs, programs, 1), block (128, 1, 1), dynamic shared memory 0 bytes
 //   tiles      accumulator [16, 128]: registers, 16 x 32 per warp, by mma.m16n8k16
-//              packed, b [64, 128]: rows: 2 x 4 threads x 8 consecutive; columns: 32 threads x 4 consecutive
+//              packed, b [64, 128]: rows: 2 x 4 threads x 8 consecutive; columns: 32 threads x 4 consecutive;
+//              arrays by columns, then rows
 //              scale [1, 128]: columns: 32 threads x 4 consecutive; each element in 4 threads
 //              a [16, 64]: shared, 4 stages of 2048 bytes, 128-byte swizzle
 //   no wgmma   accumulator: a warpgroup multiplies 64 rows, and these are 16
@@ -65,13 +66,13 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     *reinterpret_cast<Whole*>(target) = packet;
 }
 
-// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
-template <int N, typename Value>
-__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+// Rounds the floats of `source`, two at a time: a pair shares a register from the start.
+template <int N>
+__device__ __forceinline__ void round_pairs(half (&target)[N], const float (&source)[N])
 {
     #pragma unroll
     for (int i = 0; i < N; i += 2) {
-        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        const half2 rounded = __floats2half2_rn(source[i], source[i + 1]);
         target[i] = rounded.x;
         target[i + 1] = rounded.y;
     }
@@ -188,11 +189,12 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     // this thread's place along the rows of packed_ahead
     const int packed_ahead_row = tid / A_COL_THREADS % PACKED_AHEAD_ROW_THREADS;
     // where this lane's copies go, so that reads meet different banks
-    const int packed_filled = tid ^ lane / 8 * 2;
-    const int scale_filled = warp * 8 + lane % 8;   // where this lane's copies go; a lane copies for several
-    // where this lane's part of packed is copied to
-    const int packed_slot = (warp * 32 + lane % 4 * 8 + lane / 4) ^ lane % 4 * 2;
-    const int scale_slot = tid / 4;   // where this lane's part of scale is copied to
+    const int slot_filled = tid ^ lane / 8 * 2;
+    // where this lane's copies go; a lane copies for several
+    const int scale_slot_filled = warp * 8 + lane % 8;
+    // where this lane finds its part of what is copied ahead
+    const int slot_read = (warp * 32 + lane % 4 * 8 + lane / 4) ^ lane % 4 * 2;
+    const int scale_slot_read = tid / 4;   // where this lane finds its part of what is copied ahead
     const int program_x = blockIdx.x, program_y = blockIdx.y;   // the program's place
 
     // L14: tl.static_assert(GROUP % BLOCK_K == 0, "a block of K has one scale per column")    (holds)
@@ -239,7 +241,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         //         (its copies, made ahead)
         #pragma unroll
         for (int r = 0; r < PACKED_AHEAD_ROWS; r += 8) {
-            cp_async_16(&packed_ahead[stage][(r / 8 * NUM_THREADS + packed_filled) * PACKED_VEC],
+            cp_async_16(&packed_ahead[stage][(r / 8 * NUM_THREADS + slot_filled) * PACKED_VEC],
                         packed_ptr + static_cast<long long>((k + offs_k_packed_ahead[r]) / 8) * N
                         + offs_n_packed_ahead,
                         k + offs_k_packed_ahead[r] < K && offs_n_packed_ahead < N ? 16 : 0);
@@ -247,7 +249,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask, other=0.0)
         //         (its copies, made ahead)
         if (lane < 8) {   // the other lanes want the same
-            cp_async_8(&scale_ahead[stage][scale_filled * PACKED_VEC],
+            cp_async_8(&scale_ahead[stage][scale_slot_filled * PACKED_VEC],
                        scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n_packed_ahead,
                        offs_n_packed_ahead < N ? 8 : 0);
         }
@@ -276,7 +278,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         for (int r = 0; r < PACKED_ROWS; r += 8) {
             int loaded[PACKED_VEC];
             load_vec<PACKED_VEC>(loaded,
-                                 &packed_ahead[stage][(r / 8 * NUM_THREADS + packed_slot) * PACKED_VEC]);
+                                 &packed_ahead[stage][(r / 8 * NUM_THREADS + slot_read) * PACKED_VEC]);
             #pragma unroll
             for (int copy = 0; copy < 8; ++copy) {
                 #pragma unroll
@@ -287,7 +289,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask, other=0.0)
         //         (from where it was copied)
         half scale[PACKED_COLS];
-        load_vec<PACKED_VEC>(scale, &scale_ahead[stage][scale_slot * PACKED_VEC]);
+        load_vec<PACKED_VEC>(scale, &scale_ahead[stage][scale_slot_read * PACKED_VEC]);
         // L31: b = weight.to(tl.float16) * scale
         half b[PACKED_COLS][PACKED_ROWS];
         #pragma unroll
@@ -339,7 +341,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     // L35: tl.store(c_ptr + offs_m[:, None] * N + offs_n[None, :], accumulator.to(tl.float16), mask=c_mask)
     half stored[ROWS][COLS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
+    for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], accumulator[r]);
     // One test for VEC elements: N and the index of the first are multiples of VEC.
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {

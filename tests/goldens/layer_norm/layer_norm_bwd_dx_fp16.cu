@@ -45,13 +45,13 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     *reinterpret_cast<uint4*>(target) = packet;
 }
 
-// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
-template <int N, typename Value>
-__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+// Rounds the floats of `source`, two at a time: a pair shares a register from the start.
+template <int N>
+__device__ __forceinline__ void round_pairs(half (&target)[N], const float (&source)[N])
 {
     #pragma unroll
     for (int i = 0; i < N; i += 2) {
-        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        const half2 rounded = __floats2half2_rn(source[i], source[i + 1]);
         target[i] = rounded.x;
         target[i + 1] = rounded.y;
     }
@@ -273,7 +273,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         for (int e = 0; e < ELEMS; ++e) dx[e] = (wdy[e] - (xhat[e] * c1 + c2)) * rstd;
         // L62: tl.store(dx_ptr + row * N + cols, dx, mask=mask)
         half stored[ELEMS];
-        round_pairs(stored, [&](int e) { return dx[e]; });
+        round_pairs(stored, dx);
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
             store_vec<VEC>(dx_ptr + static_cast<long long>(row) * N + cols[v * VEC], &stored[v * VEC]);

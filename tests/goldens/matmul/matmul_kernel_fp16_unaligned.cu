@@ -38,13 +38,13 @@ constexpr int SWIZZLE = 128;                                    // bytes of a sw
 constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box to the next
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
 
-// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
-template <int N, typename Value>
-__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+// Rounds the floats of `source`, two at a time: a pair shares a register from the start.
+template <int N>
+__device__ __forceinline__ void round_pairs(half (&target)[N], const float (&source)[N])
 {
     #pragma unroll
     for (int i = 0; i < N; i += 2) {
-        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        const half2 rounded = __floats2half2_rn(source[i], source[i + 1]);
         target[i] = rounded.x;
         target[i + 1] = rounded.y;
     }
@@ -360,7 +360,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     // L47: c = accumulator.to(tl.float16)
     half c[ROWS][COLS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int j) { return accumulator[r][j]; });
+    for (int r = 0; r < ROWS; ++r) round_pairs(c[r], accumulator[r]);
 
     // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     int offs_cm[ROWS];

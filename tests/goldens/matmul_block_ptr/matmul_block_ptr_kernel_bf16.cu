@@ -47,13 +47,13 @@ constexpr int STORE_BUFFERS = 2;                                // pieces: one i
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // elements of a piece in a thread's row
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
-// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
-template <int N, typename Value>
-__device__ __forceinline__ void round_pairs(__nv_bfloat16 (&target)[N], Value value)
+// Rounds the floats of `source`, two at a time: a pair shares a register from the start.
+template <int N>
+__device__ __forceinline__ void round_pairs(__nv_bfloat16 (&target)[N], const float (&source)[N])
 {
     #pragma unroll
     for (int i = 0; i < N; i += 2) {
-        const __nv_bfloat162 rounded = __floats2bfloat162_rn(value(i), value(i + 1));
+        const __nv_bfloat162 rounded = __floats2bfloat162_rn(source[i], source[i + 1]);
         target[i] = rounded.x;
         target[i + 1] = rounded.y;
     }
@@ -362,11 +362,11 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             // L17: a_block = tl.make_block_ptr(
             // L18: a_ptr, (M, K), (stride_am, stride_ak), (pid_m * BLOCK_M, 0), (BLOCK_M, BLOCK_K), order=(1,
             //     0)
-            // L19: )    (its parts are used below)
+            // L19: )    (no code: its parts stand where they are used)
             // L20: b_block = tl.make_block_ptr(
             // L21: b_ptr, (K, N), (stride_bk, stride_bn), (0, pid_n * BLOCK_N), (BLOCK_K, BLOCK_N), order=(1,
             //     0)
-            // L22: )    (its parts are used below)
+            // L22: )    (no code: its parts stand where they are used)
 
             // L24: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
@@ -398,11 +398,11 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             // L32: c_block = tl.make_block_ptr(
             // L33: c_ptr, (M, N), (stride_cm, stride_cn), (pid_m * BLOCK_M, pid_n * BLOCK_N), (BLOCK_M,
             //     BLOCK_N), order=(1, 0)
-            // L34: )    (its parts are used below)
+            // L34: )    (no code: its parts stand where they are used)
             // L35: tl.store(c_block, accumulator.to(tl.bfloat16), boundary_check=(0, 1))
             __nv_bfloat16 stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], accumulator[r]);
             static_assert(STORE_PIECES % STORE_BUFFERS == 0, "each store begins with the free buffer");
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {

@@ -55,13 +55,13 @@ constexpr int STORE_BUFFERS = 2;                                // pieces: one i
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // elements of a piece in a thread's row
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
-// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
-template <int N, typename Value>
-__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+// Rounds the floats of `source`, two at a time: a pair shares a register from the start.
+template <int N>
+__device__ __forceinline__ void round_pairs(half (&target)[N], const float (&source)[N])
 {
     #pragma unroll
     for (int i = 0; i < N; i += 2) {
-        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        const half2 rounded = __floats2half2_rn(source[i], source[i + 1]);
         target[i] = rounded.x;
         target[i + 1] = rounded.y;
     }
@@ -413,7 +413,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
             // L27: c_desc.store([row, column], accumulator.to(c_desc.dtype))
             half stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], accumulator[r]);
             static_assert(STORE_PIECES % STORE_BUFFERS == 0, "each store begins with the free buffer");
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {

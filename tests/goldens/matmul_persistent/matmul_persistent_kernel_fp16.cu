@@ -46,13 +46,13 @@ constexpr int STORE_BUFFERS = 2;                                // pieces: one i
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // elements of a piece in a thread's row
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
-// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
-template <int N, typename Value>
-__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+// Rounds the floats of `source`, two at a time: a pair shares a register from the start.
+template <int N>
+__device__ __forceinline__ void round_pairs(half (&target)[N], const float (&source)[N])
 {
     #pragma unroll
     for (int i = 0; i < N; i += 2) {
-        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        const half2 rounded = __floats2half2_rn(source[i], source[i + 1]);
         target[i] = rounded.x;
         target[i + 1] = rounded.y;
     }
@@ -309,11 +309,11 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
     __syncwarp();   // the loading warp is together again: what follows is for whole warps
 
     // L23: a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK_M, BLOCK_K])
-    //         (its parts are used below)
+    //         (no code: its parts stand where they are used)
     // L24: b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [K, 1], [BLOCK_N, BLOCK_K])
-    //         (its parts are used below)
+    //         (no code: its parts stand where they are used)
     // L25: c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [N, 1], [BLOCK_M, BLOCK_N])
-    //         (its parts are used below)
+    //         (no code: its parts stand where they are used)
     // L26: num_pid_m, num_pid_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
     const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
@@ -396,7 +396,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
             // L37: c_desc.store([row, column], accumulator.to(tl.float16))
             half stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], accumulator[r]);
             if (tid % WARPGROUP_SIZE == 0) {
                 tma_store_complete<0>();   // an earlier store to the same place comes first
             }

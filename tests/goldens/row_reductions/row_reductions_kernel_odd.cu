@@ -6,7 +6,7 @@
 //              int*, 16-byte aligned; M, stride: int
 //   constexpr  ROWS_PER_PROGRAM = 4, N = 333
 //   launch     grid (programs, 1, 1), block (32, 1, 1), dynamic shared memory 0 bytes
-//   tiles      x [4, 333]: rows: 4 in each thread; columns: 16 x 32 threads
+//   tiles      x [4, 333]: rows: 4 in each thread; columns: 16 x 32 threads; arrays by columns, then rows
 //              total, largest, place [4]: the same in every thread
 
 constexpr int ROWS_PER_PROGRAM = 4;                             // rows of x, elements of total

@@ -10,6 +10,7 @@ from ...schedule.products.instructions import Instruction
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..text.unit import Comment, Line, Loop, Node
+from .formats import k_per_instruction
 from .fragments import Step, fragment, read_a, read_b
 from .operand import OperandPlace
 
@@ -23,7 +24,7 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     column = context.warp_place("warp_col", layout.axes[-1], "column", target)
     rows = instruction.rows
     m_pieces, n_pieces = max(layout.registers(rank - 2) * 8 // rows, 1), max(layout.registers(rank - 1) // 2, 1)
-    step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
+    step = k_per_instruction(context, statement, plan)
     names = [(word, f"{target.upper()}_{word}") for word in ("MMA_ROWS", "MMA_COLS")]
     m_count = context.constant(names[0][0], m_pieces, f"pieces of {rows} rows per warp", "", "tiles", names[0][1])
     n_count = context.constant(names[1][0], n_pieces, "pieces of 8 columns per warp", "", "tiles", names[1][1])

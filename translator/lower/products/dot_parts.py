@@ -28,7 +28,8 @@ from ..text.element import indexed
 from ..text.operators import multiplied
 from ..text.point import Point
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
-from .dot_wgmma import ROWS, descriptor, k_step, mn_bytes, pin, tile_name, warpgroup_offset, wgmma_helper
+from .dot_wgmma import descriptor, k_step, pin, rows_step, tile_name, warpgroup_offset, wgmma_helper
+from .formats import k_per_instruction
 from .operand import OperandPlace, operand_place
 
 ARRIVED = "the tiles have arrived"
@@ -171,8 +172,7 @@ def _product(
     place_a, place_b = (of_operand[part] for of_operand, part in zip(places, parts, strict=True))
     a_text = f"{tile_name(context, statement, place_a, f'a{parts[0]}')}{k_step(context, place_a, kk)}"
     if count:
-        moved = mn_bytes(place_a, ROWS) // 16
-        a_text += f" + {m} * {context.constant('A_ROWS_STEP', moved, 'chunks from 64 rows of a to the next')}"
+        a_text += rows_step(context, place_a, m)
     b_text = f"{tile_name(context, statement, place_b, f'b{parts[1]}')}{k_step(context, place_b, kk)}"
     line: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
     return Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True) if count else line
@@ -197,7 +197,7 @@ def lower_wgmma_parts(
     name, rest = (
         context.names.once(f"{target}_of_{word}", (word, id(statement))) for word in ("highest_parts", "lower_parts")
     )
-    step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
+    step = k_per_instruction(context, statement, plan)
     kk = context.names.shared_index("kk")
     offsets = warpgroup_offset(context, layout.axes[0]), warpgroup_offset(context, layout.axes[1])
     nodes: list[Node] = [

@@ -17,6 +17,7 @@ from .formats import (
     box_bytes,
     box_chunks,
     chunk_elements,
+    k_per_instruction,
     line_chunks,
     line_elements,
     part_elements,
@@ -54,7 +55,7 @@ def start_products(
     """The instructions of all steps of K, of an A in shared memory or of fragments that are written."""
     layout, instruction = plan.frame, plan.instruction
     name = context.names.variable(statement.target)
-    step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
+    step = k_per_instruction(context, statement, plan)
     wgmma = wgmma_helper(context, plan, 4 * layout.registers(1), a, b)
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
     count = _pieces(context, plan)
@@ -67,8 +68,7 @@ def start_products(
     else:
         a_text = f"{a_name}{k_step(context, a, kk)}"
         if count:
-            moved = mn_bytes(a, ROWS) // CHUNK_BYTES
-            a_text += f" + {m} * {context.constant('A_ROWS_STEP', moved, 'chunks from 64 rows of a to the next')}"
+            a_text += rows_step(context, a, m)
     b_text = f"{b_name}{k_step(context, b, kk)}"
     multiply: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
     if count:
@@ -113,7 +113,7 @@ def fragments_of(context: Context, statement: Assign, plan: DotPlan) -> Fragment
     a, target = plan.rows.variable, statement.target.name
     depth = a.type.shape[k_axis(plan.rows, not plan.exchanged)]
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
-    step = context.constant("MMA_K", plan.instruction.k, "elements of K per instruction", topic="operands")
+    step = k_per_instruction(context, statement, plan)
     pieces = _pieces(context, plan)
     steps = f"{side_text(context, depth).within(13)} / {step}" if depth > plan.instruction.k else ""
     key = (a, f"fragments [{pieces}][{steps}]{' across' * plan.exchanged}")
@@ -161,7 +161,7 @@ def pin(context: Context, name: str, accumulator: str) -> Node:
 
 
 def _of_registers(context: Context, helper: str, name: str, accumulator: str) -> Node:
-    return Line(f"{context.needs.distinct_helper(helper, helper, {'acc': accumulator})}({name});")
+    return Line(f"{context.needs.overload(helper, accumulator, {'acc': accumulator})}({name});")
 
 
 def after(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
@@ -214,12 +214,21 @@ def tile_name(context: Context, statement: Assign, place: OperandPlace, word: st
     """The name of an operand's descriptor."""
     name, target = place.variable.name, statement.target.name
     key = ("descriptor", id(statement), word)
-    return context.names.once(f"{name}_operand", key, f"{name}_operand_of_{target}", f"{target}_{word}_operand")
+    return context.names.once(f"{name}_operand", key, f"{name}_operand_of_{target}")
 
 
 def descriptor(context: Context, statement: Assign, place: OperandPlace, word: str, part: tuple[str, int]) -> Node:
     """The line that makes the descriptor of the warpgroup's part of an operand."""
     return Line(f"const auto {tile_name(context, statement, place, word)} = {_descriptor(context, place, part)};")
+
+
+def rows_step(context: Context, a: OperandPlace, m: str) -> str:
+    """What pieces of 64 rows add to the descriptor of an A, in units of 16 bytes."""
+    name, comment = (
+        f"{a.variable.name.upper()}_ROWS_STEP",
+        f"chunks from 64 rows of {a.variable.name} to the next",
+    )
+    return f" + {m} * {context.constant(name, mn_bytes(a, ROWS) // CHUNK_BYTES, comment, topic='operands')}"
 
 
 def _described(

@@ -5,11 +5,18 @@ from __future__ import annotations
 import math
 
 from ...hardware import CHUNK_BYTES, SWIZZLED_LINE_BYTES
-from ...ir.nodes import Variable
+from ...ir.nodes import Assign, Variable
+from ...schedule.products.dot_plan import DotPlan
 from ...schedule.products.shared_tiles import SharedTile
 from ..context import Context, ctype
 from ..shared.arrays import side_text, size_text
 from ..text.operators import Text, multiplied
+
+
+def k_per_instruction(context: Context, statement: Assign, plan: DotPlan) -> str:
+    """The elements of K that an instruction multiplies; of a dot of other types a number of its own, called after its sum."""
+    comment, own = "elements of K per instruction", f"{context.names.variable(statement.target).upper()}_MMA_K"
+    return context.constant("MMA_K", plan.instruction.k, comment, "", "operands", own)
 
 
 def line_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> Text:

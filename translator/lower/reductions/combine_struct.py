@@ -88,7 +88,7 @@ def _joint(context: Context, combine: Combine, dtypes: tuple[DType, ...]) -> Com
     fields, values = [], []
     for (op, target), dtype in zip(combine.parts, dtypes, strict=True):
         known = known_combination(Combine(op, op), (dtype,))
-        field = names.fresh(target, *(f"{target}_{ordinal}" for ordinal in ORDINALS))
+        field = names.fresh(target, *(f"{target}_{ordinal}" for ordinal in ORDINALS[1:]))
         fields.append((dtype.cuda, field))
         if known is None or known.expression is None:
             raise ValueError(f"{op} is no combination of elements")
@@ -97,7 +97,7 @@ def _joint(context: Context, combine: Combine, dtypes: tuple[DType, ...]) -> Com
     key = (base, tuple(fields))
     if key not in context.needs.structs:
         context.needs.structs[key] = context.names.fresh(
-            base, f"{base}Together", *(f"{base}{o.capitalize()}" for o in ORDINALS)
+            base, f"{base}Together", *(f"{base}{o.capitalize()}" for o in ORDINALS[2:])
         )
     return _states(
         context, context.needs.structs[key], tuple(fields), (Line(f"return {{{', '.join(values)}}};"),), False

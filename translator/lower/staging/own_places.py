@@ -62,8 +62,10 @@ def _slot_read(context: Context, target: Variable) -> str:
     copy = context.schedule.warp_copies.get(target)
     if copy is None:
         return context.axis_names.tid
-    comment = f"where this lane's part of {target.name} is copied to"
-    return context.thread_place(f"{target.stem}_slot", _swizzled(context, copy.copiers, copy), comment)
+    comment = "where this lane finds its part of what is copied ahead"
+    return context.thread_place(
+        "slot_read", _swizzled(context, copy.copiers, copy), comment, "", f"{target.stem}_slot_read"
+    )
 
 
 def slot_filled(context: Context, target: Variable) -> str:
@@ -76,7 +78,8 @@ def slot_filled(context: Context, target: Variable) -> str:
     if text == _swizzled(context, copy.copiers, copy):
         return _slot_read(context, target)  # a lane that copies does so to the place that it reads
     order = ", so that reads meet different banks" if copy.swizzle.pairs else "; a lane copies for several"
-    return context.thread_place(f"{target.stem}_filled", text, f"where this lane's copies go{order}")
+    comment = f"where this lane's copies go{order}"
+    return context.thread_place("slot_filled", text, comment, "", f"{target.stem}_slot_filled")
 
 
 def places_of_all(context: Context, target: Variable) -> Text:

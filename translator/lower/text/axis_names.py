@@ -170,7 +170,7 @@ class AxisNames:
             return str(number)
         key = (part, noun, number)
         if key not in self._strides:
-            name = self._strides[key] = self._names.fresh(f"{part}_{COUNTS[noun]}", f"FURTHER_{part}_{COUNTS[noun]}")
+            name = self._strides[key] = self._names.fresh(f"{part}_{COUNTS[noun]}")
             self.constants.append(Constant(name, str(number), f"{noun}s from {PARTS[part]} to the next"))
         return self._strides[key]
 

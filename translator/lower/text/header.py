@@ -34,6 +34,7 @@ PROXY_READERS = frozenset(
 FROM_HOPPER = frozenset(("grid_wait", "grid_release_dependents", "atomic_add_vec"))
 FOR_CALLERS = frozenset(("target", "arguments", "constexpr", "guards"))  # fields that a header for callers has, too
 ROOM = 94  # columns of a header line beside the name of its field
+NOUNS = {2: ("rows", "columns"), 3: ("planes", "rows", "columns")}  # of the axes of a tile, by rank
 
 
 def title(kernel: Kernel, name: str) -> str:
@@ -227,7 +228,8 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
             continue
         sides = ", ".join(str(int(side)) for side in shape)
         pieces = {fragments(plan) for plan in schedule.dots.values() if plan.layout == layout} - {""}
-        lines.append(f"{', '.join(names)} [{sides}]: {next(iter(sorted(pieces)), distribution(layout))}")
+        held = f"{next(iter(sorted(pieces)), distribution(layout))}{_array_order(layout)}"
+        lines.append(f"{', '.join(names)} [{sides}]: {held}")
     for variable, tile in schedule.staged.items():
         name, sides = context.names.variable(variable), ", ".join(str(int(side)) for side in tile.shape)
         if variable in schedule.rings.twins:
@@ -245,12 +247,19 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
     return tuple(lines) or ("none but indices",)
 
 
+def _array_order(layout: Layout) -> str:
+    """How a thread's array is indexed, where that is not in the order of the tile's axes."""
+    axes, nouns = layout.array_axes(), NOUNS.get(layout.rank)
+    order = ", then ".join(nouns[axis] if nouns else f"axis {axis}" for axis in axes)
+    return f"; arrays by {order}" if list(axes) != sorted(axes) else ""
+
+
 def distribution(layout: Layout) -> str:
     """Who holds what, in words: along each axis how often as many threads take turns, with how many elements each."""
     copies = len(layout.free_thread_bits())
     if copies == layout.thread_bits:
         return "the same in every thread"
-    nouns = {2: ("rows: ", "columns: "), 3: ("planes: ", "rows: ", "columns: ")}.get(layout.rank, ("",) * layout.rank)
+    nouns = tuple(f"{noun}: " for noun in NOUNS.get(layout.rank, ())) or ("",) * layout.rank
     parts = []
     for axis, (noun, bits) in enumerate(zip(nouns, layout.axes, strict=True)):
         threads = 1 << sum(bit >= 0 for bit in bits)

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ...ir.c_names import MATH_NAMES, can_be_global, can_be_local
 from ...ir.nodes import Variable
-from ...ir.types import ValueType
+from ...ir.types import ORDINALS, ValueType
 
-SPARE_SUFFIXES = ("next", "other", "further", "last", "extra", "value")
+AGAIN = (
+    *(*ORDINALS[1:], "ninth", "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth"),
+    *("fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth", "twentieth"),
+)
 UNNAMED = "iteration"  # what Python calls `_`: the variable of a loop that says nothing with it
 # Of loops over columns, rows, vectors and so on, where the user has a variable of that name, such as a matrix c.
 OTHER_LETTERS = {"c": "j", "r": "i", "e": "i", "p": "g", "v": "vec", "w": "other_warp"}
@@ -131,7 +134,7 @@ class Names:
             if self._is_free(choice, own):
                 return self._take(choice)
         base = choices[0]
-        if not can_be_local(f"{base}_{SPARE_SUFFIXES[0]}"):  # helpers have all names that begin so, such as load_...
+        if not can_be_local(f"{base}_{AGAIN[0]}"):  # helpers have all names that begin so, such as load_...
             base = f"the_{base}"
             if self._is_free(base, own):
                 return self._take(base)
@@ -150,10 +153,15 @@ class Names:
 
 
 def spare_names(base: str) -> Iterator[str]:
-    """The base with one of the spare words appended, with two, with three, and so on."""
+    """The base with an ordinal appended, as a reader counts who meets the name again; past the last with two, and so on.
+
+    Those of constants are in capitals, as constants are.
+    """
+    capitals = len(base) > 1 and base.isupper()
     for count in itertools.count(1):
-        for words in itertools.product(SPARE_SUFFIXES, repeat=count):
-            yield "_".join((base, *words))
+        for words in itertools.product(AGAIN, repeat=count):
+            suffix = "_".join(words)
+            yield f"{base}_{suffix.upper() if capitals else suffix}"
 
 
 def type_word(type_: ValueType) -> str:

@@ -38,9 +38,12 @@ class Needs:
             raise ValueError(f"two helpers would be called {name}")
         return name
 
-    def overload(self, name: str, ctype: str, values: dict[str, object], template: str = "") -> str:
-        """Asks for a helper of which there is one for each type of elements, all of the same name; returns the name."""
-        self.helper(template or name, f"{name} {ctype}", {**values, "name": name, "ctype": ctype})
+    def overload(self, name: str, ctype: str, values: dict[str, object], template: str = "", takes: str = "") -> str:
+        """Asks for a helper of which there is one for each type of elements, all of the same name; returns the name.
+
+        `takes` tells apart those for one type that take something else.
+        """
+        self.helper(template or name, f"{name} {ctype} {takes}".rstrip(), {**values, "name": name, "ctype": ctype})
         return name
 
     def distinct_helper(self, template: str, name: str, values: dict[str, object], difference: str = "") -> str:

@@ -5,7 +5,9 @@ A pair shares a register from the start; rounded one by one, each element keeps 
 
 from __future__ import annotations
 
-from ...ir.nodes import Assign, Call, Effect, Expr, Variable
+import re
+
+from ...ir.nodes import Assign, Call, Effect, Expr, Use, Variable
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from .pair_types import PAIR_TYPES, rounds_floats
@@ -24,16 +26,24 @@ def round_by_pairs(context: Context, name: str, variable: Variable, value: Call,
     *outer, innermost = layout.array_axes()
     dtype = variable.type.dtype
     pair = PAIR_TYPES[dtype.name]
-    values: dict[str, object] = {"ctype": dtype.cuda, "pair": pair.name, "function": pair.of_floats, "acc": dtype.name}
-    helper = context.needs.distinct_helper("round_pairs", "round_pairs", values)
     indices = tuple(register(names[a]) if layout.registers(a) > 1 else FIRST for a in range(layout.rank))
     text = context.speller.text(value.args[0], point_of(layout, indices))
     row = name + "".join(f"[{names[axis]}]" for axis in outer)
-    node: Node = Line(f"{helper}({row}, [&](int {names[innermost]}) {{ return {text}; }});")
+    index = names[innermost]
+    array = re.fullmatch(rf"(\w+(?:\[\w+\])*)\[{index}\]", text) if _has_elements(context, value.args[0]) else None
+    values: dict[str, object] = {"pair": pair.name, "function": pair.of_floats, "of_array": array is not None}
+    helper = context.needs.overload("round_pairs", dtype.cuda, values, takes="array" if array else "")
+    source = array[1] if array else f"[&](int {index}) {{ return {text}; }}"
+    node: Node = Line(f"{helper}({row}, {source});")
     for axis in reversed(outer):
         count = context.count(layout.axes[axis])
         node = Loop(f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True)
     return (node,)
+
+
+def _has_elements(context: Context, value: Expr) -> bool:
+    """Whether a tile is a variable that holds elements, rather than one that stands for an expression."""
+    return isinstance(value, Use) and value.variable not in context.facts.absorbed
 
 
 def materialised(

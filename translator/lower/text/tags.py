@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...ir.nodes import Assign, Effect, Origin, Statement
+from ...ir.nodes import Assign, Call, Effect, Origin, Statement, Use
 from ...ir.structured import assigns, is_promise_alone
 from ...ir.walk import statements
 from ..context import Context
 from .unit import Blank, Comment, Node
 
+CONVERSIONS = ("cast", "hint", "expand_dims", "broadcast_to")
 PARTS = {"producer": "the loading thread's part", "consumer": "the multiplying warps' part"}
 
 
@@ -93,11 +94,23 @@ def remark(context: Context, group: list[Statement], code: list[Node]) -> str:
     if not code:
         notes = (note for statement in group for note in _notes(context, statement))
         return next(notes, "" if group[0].origin.remark else "no code")
+    said = [part(context, group[0].origin)]
     if any(isinstance(s, Assign) and s.targets[0] in context.ahead.own for s in group):
-        return "from where it was copied"
-    if any(isinstance(s, Assign) and s.targets[0] in context.ahead.values for s in group):
-        return "read an iteration ago"
-    return part(context, group[0].origin)
+        said = ["from where it was copied"]
+    elif any(isinstance(s, Assign) and s.targets[0] in context.ahead.values for s in group):
+        said = ["read an iteration ago"]
+    return ", ".join(filter(None, (*said, "the rest formed where it is used" if _goes_on(context, group) else "")))
+
+
+def _goes_on(context: Context, group: list[Statement]) -> bool:
+    """Whether a line's own value stands for an expression, other than a conversion, of what its code computes."""
+    last = group[-1]
+    if not isinstance(last, Assign) or len(last.targets) != 1 or last.target not in context.facts.absorbed:
+        return False
+    value = last.value
+    while isinstance(value, Call) and value.op in CONVERSIONS:
+        value = value.args[0]
+    return not isinstance(value, Use)
 
 
 def is_second_part(context: Context, group: list[Statement]) -> bool:
