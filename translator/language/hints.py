@@ -126,8 +126,6 @@ def only_scalars(name: str, shape: Sequence[int]) -> tuple[str, str]:
 
 def too_few_axes(element: Any, shape: Sequence[int]) -> tuple[str, str]:
     """What is wrong with an index that has more `:` than a value has axes, and what to do about it."""
-    if not shape:
-        return f"a scalar of type {element} has no axes to index", "use it as it is: a scalar fits tiles of any shape"
     axes = f"the {len(shape)} axes" if len(shape) > 1 else "the one axis"
     return f"the index has more : than {axes} of {element}{[int(side) for side in shape]}", "leave one out"
 
