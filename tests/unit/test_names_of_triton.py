@@ -134,6 +134,7 @@ def test_a_scalar_may_be_indexed_by_colons(mode: str, monkeypatch: pytest.Monkey
     [
         ("triton.aggregate", "not supported yet"),
         ("triton.cdvi", "did you mean triton.cdiv"),
+        ("tl.math.sigmoid", "tl.math has no 'sigmoid'; it is tl.sigmoid"),
         ("triton.testing.set_gpu_clock", "nvidia-smi"),
         ("triton.testing.do_bnech", "did you mean triton.testing.do_bench"),
         ("triton.compiler.IRSource", "no Triton IR"),
