@@ -46,6 +46,10 @@ _INSTEAD_OF_STATEMENTS = {
     "Del": "leave it out: names end with the kernel",
     "Nonlocal": "pass the value as a parameter",
 }
+_TAKEN_OUT = {  # arguments of earlier versions, by function and keyword
+    ("tl.dot", "trans_a"): "tl.dot(tl.trans(x), y)",
+    ("tl.dot", "trans_b"): "tl.dot(x, tl.trans(y))",
+}
 _LIBRARIES = frozenset(("builtins", "math", "cmath", "numpy", "torch", "tilewright"))
 
 
@@ -122,6 +126,14 @@ def only_scalars(name: str, shape: Sequence[int]) -> tuple[str, str]:
         f"{name} takes a condition that is a scalar, not a tile of shape {sides}",
         "reduce it first, with tl.min(x, axis)",
     )
+
+
+def unfitting(name: str, signature: object, given: Iterable[str]) -> str:
+    """What to do about arguments that a function does not take; `given` are the keywords among them."""
+    for keyword in given:
+        if instead := _TAKEN_OUT.get((name, keyword)):
+            return f"Triton has taken {keyword} out: write {instead}"
+    return f"the signature is {name}{signature}"
 
 
 def too_few_axes(element: Any, shape: Sequence[int]) -> tuple[str, str]:
