@@ -15,7 +15,7 @@ from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, 
 from tilewright.diagnostics import SignatureError, Span
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction, KernelParameter
-from tilewright.language.dtypes import DTYPES_BY_NAME, PointerType, void
+from tilewright.language.dtypes import DTYPES_BY_NAME, DTYPES_BY_WORD, PointerType, void
 
 DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[( *\d+ *(?:, *\d+ *)*)\](?:, *(zero|nan))?>(:16)?")
 CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
@@ -170,6 +170,12 @@ def _value(entry: _Entry) -> object:
     text = entry.text
     if text in DTYPES_BY_NAME:
         return DTYPES_BY_NAME[text]
+    if dtype := DTYPES_BY_WORD.get(text.removeprefix("tl.")):
+        if text.startswith("tl."):  # as in the kernel's launch
+            return dtype
+        raise entry.problem(
+            f"{text} can be a type, written {dtype} or tl.{text}, or a string, with its quotes: {text!r}"
+        )
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -20,7 +20,7 @@ from tilewright.runtime.hooks import TUNING_HOOKS
 from tilewright.runtime.kernel_interface import FoundByName, parameters_below
 from tilewright.runtime.keywords import with_known_options
 from tilewright.runtime.tracing import in_earnest, launches_nothing
-from tilewright.runtime.tuning.callbacks import best_by_model, check_pruning, pruned_early
+from tilewright.runtime.tuning.callbacks import best_by_model, check_pruning, listed, pruned_early
 from tilewright.runtime.tuning.config import Config
 from tilewright.runtime.tuning.measure import NEVER, Measuring
 from tilewright.runtime.tuning.place import find_place
@@ -62,12 +62,15 @@ class Autotuner(FoundByName, Measuring):
 
         Raises:
           TuningNameError: for a name of an array that is no parameter of the kernel.
-          TuningArgumentError: for a `prune_configs_by` of another kind.
+          TuningArgumentError: for what is no list where one is wanted, and a `prune_configs_by` of another kind.
         """
         super().__init__()
-        self.fn, self.arg_names, self.configs = fn, arg_names, configs or [Config({})]
-        self.keys, self._known_names = list(key or ()), frozenset(arg_names)
-        self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
+        self.fn, self.arg_names = fn, arg_names
+        self.configs = listed(configs or (), "configs", "triton.Config") or [Config({})]
+        names = "names of parameters"
+        self.keys, self._known_names = listed(key or (), "key", names), frozenset(arg_names)
+        self.reset_to_zero = listed(reset_to_zero or (), "reset_to_zero", names)
+        self.restore_value = listed(restore_value or (), "restore_value", names)
         self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
         self.pre_hook = pre_hook or self._reset_and_copy
         self.post_hook = post_hook or self._put_back
@@ -290,7 +293,7 @@ def autotune(
 
     Raises:
       TuningNameError: for a name of an array that is no parameter of the kernel.
-      TuningArgumentError: for a `prune_configs_by` of another kind.
+      TuningArgumentError: for what is no list where one is wanted, and a `prune_configs_by` of another kind.
       NoSourceError: above what is no kernel.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -37,6 +37,17 @@ def check_pruning(pruning: Any) -> Mapping[str, Any]:
         if pruning.get(key) is not None:
             check_callable(pruning[key], f"{key} of prune_configs_by", form)
     return pruning
+
+
+def listed(given: Any, what: str, items: str) -> list[Any]:
+    """The items of an argument of `autotune` that is a list; `items` says what of.
+
+    Raises:
+      TuningArgumentError: for what is no list: one of the items, or an argument meant for another parameter.
+    """
+    if (isinstance(given, str) and len(given) > 1) or not isinstance(given, Iterable):
+        raise TuningArgumentError(f"{what} of autotune is {named(given)}; it must be a list of {items}")
+    return list(given)
 
 
 def check_callable(function: Any, what: str, form: str) -> None:

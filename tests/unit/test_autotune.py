@@ -303,6 +303,20 @@ def test_what_cannot_prune(pruning: Any, said: str) -> None:
         tuned(increment, prune_configs_by=pruning)[grid](np.zeros(N, np.float32), N)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        # Arguments that other versions of Triton took by position: here the milliseconds of a warm-up.
+        ({"restore_value": 25}, "restore_value of autotune is 25; it must be a list of names of parameters"),
+        ({"key": "x_size"}, "key of autotune is 'x_size'; it must be a list"),
+        ({"configs": triton.Config({})}, "configs of autotune is .*; it must be a list of triton.Config"),
+    ],
+)
+def test_what_is_no_list(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(TuningArgumentError, match=said):
+        triton.autotune(**{"configs": [], "key": [], **options})(increment)
+
+
 def test_a_key_of_pruning_that_there_is_not() -> None:
     """Triton passes over it."""
     misspelled = {"early_config_prun": lambda configs, named, **kwargs: configs[1:]}

@@ -24,6 +24,8 @@ def wrong_kernel(x_ptr, n, n64, WHAT: tl.constexpr):
         tl.make_block_ptr(x_ptr, (n, n), (n, 1), (0, 0), (8, 8), (1, 1))
     elif WHAT == "base":
         tl.make_block_ptr(n, (n, n), (n, 1), (0, 0), (8, 8), (1, 0))
+    elif WHAT == "no base":
+        tl.make_block_ptr(None, (n, n), (n, 1), (0, 0), (8, 8), (1, 0))
     elif WHAT == "float":
         tl.make_block_ptr(x_ptr, (n, n), (n, 1), (0.5, 0), (8, 8), (1, 0))
     elif WHAT == "mask":
@@ -70,7 +72,12 @@ def wrong_kernel(x_ptr, n, n64, WHAT: tl.constexpr):
 WRONG = [
     ("ranks", errors.ArgumentError, "shape has 1, strides has 2"),
     ("order", errors.ArgumentError, "Expected a permutation"),
-    ("base", errors.DTypeError, "expected `base` to be a pointer"),
+    (
+        "base",
+        errors.DTypeError,
+        "expected `base` to be a pointer to the tensor's first element, got a value of type i32",
+    ),
+    ("no base", errors.DTypeError, "first element, got the compile-time value None"),
     ("float", errors.DTypeError, "an entry of offsets must be an integer"),
     ("mask", errors.ArgumentError, "boundary_check"),
     ("axis", errors.ArgumentError, "axis 2 of a block of rank 2"),

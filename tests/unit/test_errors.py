@@ -156,6 +156,11 @@ def test_too_much_shared_memory_lists_the_buffers() -> None:
 
 
 @triton.jit
+def typed(x_ptr, DTYPE: tl.constexpr):
+    tl.store(x_ptr, tl.load(x_ptr).to(DTYPE))
+
+
+@triton.jit
 def fine(x_ptr, n, B: tl.constexpr):
     i = tl.arange(0, B)
     tl.store(x_ptr + i, 1.0, mask=i < n)
@@ -228,11 +233,18 @@ def test_a_kernel_needs_a_source() -> None:
         ("*fp32:8, i32, 8", "16 or 1"),
         ("*fp32:1, i32, 8", "only an integer"),
         ("*fp32, i32, x8", "compile-time"),
+        ("*fp32, i32, float16", "can be a type, written fp16 or tl.float16, or a string, with its quotes: 'float16'"),
     ],
 )
 def test_signatures(signature: str, said: str) -> None:
     with pytest.raises(errors.SignatureError, match=said):
         fine.translate(signature)
+
+
+def test_types_in_a_signature_are_written_as_in_a_launch() -> None:
+    found = typed.translate("*fp32, tl.float16").source
+    assert "half" in found
+    assert found == typed.translate("*fp32, fp16").source
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

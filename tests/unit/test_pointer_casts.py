@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.diagnostics import KernelFaultError
 from tilewright.runtime.building import nvrtc
 
 
@@ -65,6 +66,16 @@ def test_addresses_lie_in_a_table_that_is_only_read(monkeypatch: pytest.MonkeyPa
     out = np.zeros(16, np.float32)
     table_kernel[(2,)](table, out, BLOCK=8)
     np.testing.assert_array_equal(out, np.concatenate(sources))
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+@pytest.mark.parametrize("address", (8192, 2**46))
+def test_an_address_where_no_memory_is_ends_the_launch_and_not_python(
+    mode: str, address: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    with pytest.raises(KernelFaultError, match=f"address {address:#x}, where no memory is"):
+        table_kernel[(1,)](np.array([address]), np.zeros(8, np.float32), BLOCK=8)
 
 
 @triton.jit

@@ -54,7 +54,7 @@ def _as_type(value: Value, dtype: DType, span: Span) -> Value:
 
 def _base(builder: Builder, value: Value, name: str, span: Span) -> tuple[Expr, DType]:
     element = value.type.element if isinstance(value, Expr) and not value.type.is_tile else None
-    pointee = pointee_of(element, name)
+    pointee = pointee_of(element, name, describe(value))
     if not isinstance(value, Expr):
         raise DTypeError(f"tl.{name}: expected a pointer, got {describe(value)}", span, "", builder.calls)
     return value, pointee

@@ -16,7 +16,7 @@ from ..ir.walk import assigned_variables, read_inside, statements, used_variable
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin, without_annotations
 from ..language.dtypes import DType, PointerType, int64
-from ..language.hints import uncallable
+from ..language.hints import uncallable, unfitting
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
 from .named_numbers import called_as
@@ -78,7 +78,7 @@ def bind_arguments(
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        remedy = f"the signature is {name}{without_annotations(signature)}"
+        remedy = unfitting(name, without_annotations(signature), kwargs)
         raise ArgumentError(f"{name}: {error}", span, remedy, builder.calls) from None
     values: dict[str, Value] = {}
     for parameter in signature.parameters.values():

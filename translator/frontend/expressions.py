@@ -195,7 +195,7 @@ def _index_tuple(builder: Builder, base: Tuple, node: Any, span: Any) -> Value:
 
 
 def _index_tile(builder: Builder, base: Expr, node: Any, span: Any) -> Value:
-    """`x[:, None]`: new axes of side 1."""
+    """`x[:, None]`: new axes of side 1. Of a scalar, : stands for no axis, as in Triton: a row's maximum may be a scalar."""
     builder.not_elementwise()
     axis, result = 0, base
     for element in node.slice:
@@ -205,7 +205,7 @@ def _index_tile(builder: Builder, base: Expr, node: Any, span: Any) -> Value:
         if new and axis <= result.type.rank:
             shape = (*result.type.shape[:axis], 1, *result.type.shape[axis:])
             result = Call(result.type.with_shape(shape), "expand_dims", (result,), (("axis", axis),), span=span)
-        elif new or (whole and axis >= result.type.rank and base.type.is_tile):  # of a scalar, : may stand for no axis
+        elif new or (whole and axis >= result.type.rank and base.type.is_tile):
             cause, remedy = too_few_axes(base.type.element, base.type.shape)
             raise ShapeError(cause, span, remedy, builder.calls)
         elif not whole:
@@ -215,7 +215,7 @@ def _index_tile(builder: Builder, base: Expr, node: Any, span: Any) -> Value:
                 no_item(base.type.is_pointer, builder.source.code(node.value), builder.source.code(item)),
                 builder.calls,
             )
-        axis += 1
+        axis += new or base.type.is_tile
     return result
 
 

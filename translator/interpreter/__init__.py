@@ -75,6 +75,7 @@ def call_inside(function: KernelFunction, args: tuple[Any, ...], kwargs: dict[st
 
     from ..diagnostics import ArgumentError
     from ..language.builtin import without_annotations
+    from ..language.hints import unfitting
     from .returned import typed_result
     from .support import rebound
 
@@ -82,8 +83,9 @@ def call_inside(function: KernelFunction, args: tuple[Any, ...], kwargs: dict[st
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        shown = f"{function.__name__}{without_annotations(signature)}"
-        raise ArgumentError(f"{function.__name__}: {error}", None, f"the signature is {shown}") from None
+        name = function.__name__
+        remedy = unfitting(name, without_annotations(signature), kwargs)
+        raise ArgumentError(f"{name}: {error}", None, remedy) from None
     bound.apply_defaults()
     for parameter in function.params:
         if parameter.is_constexpr:

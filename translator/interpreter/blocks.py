@@ -13,6 +13,7 @@ from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.constexpr import plain
 from ..language.descriptors import BLOCK_POINTER_METHODS, METHODS
 from ..language.dtypes import DType, int1, int32, int64
+from ..language.hints import shown
 from ..language.values import tensor_descriptor
 from ..ops.blocks import (
     check_descriptor,
@@ -110,8 +111,8 @@ def _integers(value: Any, what: str, allowed: tuple[str, ...] = ()) -> tuple[int
 
 def _base(value: Any, name: str) -> Tile:
     value = plain(value)
-    scalar = isinstance(value, Tile) and not value.shape
-    pointee_of(value.element if scalar else None, name)
+    given = f"a value of type {value.type}" if isinstance(value, Tile) else f"the compile-time value {shown(value)}"
+    pointee_of(value.element if isinstance(value, Tile) and not value.shape else None, name, given)
     tile: Tile = value
     return tile
 

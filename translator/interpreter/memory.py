@@ -12,6 +12,7 @@ from ..diagnostics import ArgumentKindError, DTypeError, KernelFaultError, Shape
 from ..frozen import frozen
 from ..language.dtypes import DType, PointerType
 from ..ops.casts import numpy_type
+from .mapped import first_without_memory
 from .places import user_line
 from .tile import ANYWHERE, Tile, broadcast, cast
 
@@ -119,6 +120,9 @@ class Memory:
             found.append((buffer, here))
             missing = missing & ~here
         if origin == ANYWHERE and missing.any() and addresses[missing].min() >= FIRST_PAGE:
+            if (wild := first_without_memory(addresses[missing], dtype.itemsize)) is not None:
+                place = f"{what} at {user_line()}, program {self.program}"
+                raise KernelFaultError(f"{place}: address {wild:#x}, where no memory is: a pointer has left its array")
             first, last = (int(end(addresses[missing])) for end in (np.min, np.max))
             found.append((buffer_at("memory", first, last - first + dtype.itemsize), missing))
         elif missing.any():

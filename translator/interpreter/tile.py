@@ -100,13 +100,13 @@ class Tile(tensor):
     def __getitem__(self, key: Any) -> Tile:
         keys = key if isinstance(key, tuple) else (key,)
         whole = [isinstance(k, slice) and k == slice(None) for k in keys]
-        values = self.values
-        for axis, (key, full) in enumerate(zip(keys, whole, strict=True)):
-            # Of a scalar, : may stand for no axis.
+        axis, values = 0, self.values
+        for key, full in zip(keys, whole, strict=True):
             if (key is None and axis > values.ndim) or (full and axis >= values.ndim and self.shape):
                 cause, remedy = too_few_axes(self.element, self.shape)
                 raise ShapeError(cause, None, remedy)
             values = np.expand_dims(values, axis) if key is None else values
+            axis += key is None or self.shape != ()  # of a scalar, : stands for no axis
         if not all(k is None or full for k, full in zip(keys, whole, strict=True)):
             raise ShapeError(
                 "unsupported tensor index",

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..diagnostics import ArgumentError, TilewrightError
+from .hints import unfitting
 
 # The interpreter of the running kernel: a function of (builtin, arguments by name), or None outside kernels.
 active: ContextVar[Callable[[Builtin, dict[str, Any]], Any] | None] = ContextVar("active", default=None)
@@ -59,8 +60,8 @@ class Builtin:
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            shown = f"tl.{self.name}{self.signature}"
-            raise ArgumentError(f"tl.{self.name}: {error}", None, f"the signature is {shown}") from None
+            name = f"tl.{self.name}"
+            raise ArgumentError(f"{name}: {error}", None, unfitting(name, self.signature, kwargs)) from None
         bound.apply_defaults()
         return run(self, bound.arguments)
 

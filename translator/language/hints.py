@@ -46,6 +46,10 @@ _INSTEAD_OF_STATEMENTS = {
     "Del": "leave it out: names end with the kernel",
     "Nonlocal": "pass the value as a parameter",
 }
+_TAKEN_OUT = {  # arguments of earlier versions, by function and keyword
+    ("tl.dot", "trans_a"): "tl.dot(tl.trans(x), y)",
+    ("tl.dot", "trans_b"): "tl.dot(x, tl.trans(y))",
+}
 _LIBRARIES = frozenset(("builtins", "math", "cmath", "numpy", "torch", "tilewright"))
 
 
@@ -124,10 +128,16 @@ def only_scalars(name: str, shape: Sequence[int]) -> tuple[str, str]:
     )
 
 
+def unfitting(name: str, signature: object, given: Iterable[str]) -> str:
+    """What to do about arguments that a function does not take; `given` are the keywords among them."""
+    for keyword in given:
+        if instead := _TAKEN_OUT.get((name, keyword)):
+            return f"Triton has taken {keyword} out: write {instead}"
+    return f"the signature is {name}{signature}"
+
+
 def too_few_axes(element: Any, shape: Sequence[int]) -> tuple[str, str]:
     """What is wrong with an index that has more `:` than a value has axes, and what to do about it."""
-    if not shape:
-        return f"a scalar of type {element} has no axes to index", "use it as it is: a scalar fits tiles of any shape"
     axes = f"the {len(shape)} axes" if len(shape) > 1 else "the one axis"
     return f"the index has more : than {axes} of {element}{[int(side) for side in shape]}", "leave one out"
 

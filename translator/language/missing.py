@@ -15,12 +15,19 @@ NOT_YET = frozenset(
 )
 
 
-def missing_name(module: str, name: str, known: Iterable[str], libdevice: Iterable[str] = ()) -> AttributeError:
-    """The error for `module.name`; `known` are the module's names, `libdevice` those of the device math library."""
+def missing_name(
+    module: str, name: str, known: Iterable[str], libdevice: Iterable[str] = (), language: Iterable[str] = ()
+) -> AttributeError:
+    """The error for `module.name`; `known` are the module's names, `libdevice` those of the device math library.
+
+    `language` are the names of `tl`, where the module lies below it.
+    """
     if name in NOT_YET:
         return AttributeError(f"{module}.{name} is not supported yet")
     if name in libdevice:
         return AttributeError(f"{module} has no {name!r}; it is tl.extra.libdevice.{name}")
+    if name in language:
+        return AttributeError(f"{module} has no {name!r}; it is tl.{name}")
     if "experimental" in name:
         return AttributeError(
             f"{module} has no {name!r}, which Triton has taken out: tensor descriptors are tl.make_tensor_descriptor and, as "

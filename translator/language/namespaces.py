@@ -12,7 +12,7 @@ from .block_size import BLOCK_SIZE
 from .builtin import Builtin
 from .dependent_grids import GRID_CONTROL
 from .missing import missing_name
-from .stubs import fdiv
+from .stubs import fdiv, maximum, minimum
 from .targets import TARGET_INFO
 
 MATH = ("umulhi", "exp", "exp2", "fma", "log", "log2", "cos", "rsqrt", "sin", "sqrt", "sqrt_rn", "abs", "div_rn", "erf",
@@ -35,7 +35,7 @@ def _module(name: str, doc: str, members: dict[str, Any]) -> ModuleType:
     module = ModuleType(full, doc)
 
     def missing(attribute: str) -> Any:
-        raise missing_name(f"tl.{name}", attribute, members, LIBDEVICE)
+        raise missing_name(f"tl.{name}", attribute, members, LIBDEVICE, sys.modules[__package__].__all__)
 
     # The import system asks a module for a path before it looks for modules below it, and who asks whether there is one for
     # its specification.
@@ -45,9 +45,10 @@ def _module(name: str, doc: str, members: dict[str, Any]) -> ModuleType:
     return module
 
 
-# Kernels of Triton 2 have the device math library's functions there, and in `tl.libdevice`.
-math = _module("math", "`tl.math`.", LIBDEVICE | {name: elementwise(name) for name in MATH} | {"fdiv": fdiv})
-libdevice = _module("libdevice", "CUDA's device math library, where Triton 2 had it.", LIBDEVICE)
+# Kernels of Triton 2 have the device math library's functions there, and in `tl.libdevice`, two of them under these names.
+OF_TRITON_2 = LIBDEVICE | {"max": maximum, "min": minimum}
+math = _module("math", "`tl.math`.", OF_TRITON_2 | {name: elementwise(name) for name in MATH} | {"fdiv": fdiv})
+libdevice = _module("libdevice", "CUDA's device math library, where Triton 2 had it.", OF_TRITON_2)
 _extra_libdevice = _module("extra.libdevice", "CUDA's device math library.", LIBDEVICE)
 _cuda_libdevice = _module("extra.cuda.libdevice", "CUDA's device math library.", LIBDEVICE)
 _cuda = _module("extra.cuda", "What only CUDA has.", {"libdevice": _cuda_libdevice, **GRID_CONTROL, **BLOCK_SIZE})

@@ -25,14 +25,15 @@ def check_ranks(name: str, **tuples: Any) -> int:
     return next(iter(lengths.values()))
 
 
-def pointee_of(element: Element | None, name: str) -> DType:
-    """The element type behind the scalar pointer `base`.
+def pointee_of(element: Element | None, name: str, given: str = "") -> DType:
+    """The element type behind the scalar pointer `base`; `given` says what stands in its place.
 
     Raises:
       DTypeError: for anything else.
     """
     if not isinstance(element, PointerType):
-        raise DTypeError(f"tl.{name}: expected `base` to be a pointer to the tensor's first element")
+        got = f", got {given}" if given else ""
+        raise DTypeError(f"tl.{name}: expected `base` to be a pointer to the tensor's first element{got}")
     return element.element_ty
 
 
