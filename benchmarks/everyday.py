@@ -25,6 +25,7 @@ import everyday_cases
 import everyday_chunk_cases
 import everyday_images_cases
 import everyday_layers_cases
+import everyday_neighbours_cases
 import everyday_numerics_cases
 import everyday_product_cases
 import everyday_sequence_cases
@@ -42,6 +43,7 @@ SOURCES = {
     "everyday_sequences.py": everyday_sequence_cases.CASES,
     "everyday_algebra.py": everyday_algebra_cases.CASES,
     "everyday_images.py": everyday_images_cases.CASES,
+    "everyday_neighbours.py": everyday_neighbours_cases.CASES,
 }
 
 

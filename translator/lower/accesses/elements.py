@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...ir.nodes import Assign, Expr, Variable
+from ...ir.nodes import Assign, Expr, Literal, Variable
 from ...ir.types import ValueType
 from ...language.dtypes import DType, PointerType
 from ...schedule.accesses.access import Access
@@ -49,6 +49,7 @@ def loaded_element(context: Context, statement: Assign, access: Access) -> tuple
         if bools:
             value = Text(f"{value.within(9)} != 0", 9)
         if condition:
+            otherwise = otherwise if target in context.schedule.functions else _as_int(other, target.type) or otherwise
             value = Text(f"{condition.within(4)} ? {value.within(4)} : {otherwise.within(3)}", 3)
         return value
 
@@ -106,6 +107,16 @@ def pointee(pointer: Expr) -> DType:
 def memory_value(type_: ValueType, text: Text) -> str:
     """A value as it is written to memory; booleans become bytes."""
     return f"{text.within(4)} ? 1 : 0" if not type_.is_pointer and type_.dtype.is_bool() else text.text
+
+
+def _as_int(other: Expr | None, type_: ValueType) -> Text | None:
+    """A number that stands in place of an integer of 8 or 16 bits as an `int`, which the choice has then; None for others.
+
+    ptxas puts two choices between shorter registers into one, and takes them apart again.
+    """
+    number = 0 if other is None else other.value if isinstance(other, Literal) else None
+    short = not type_.is_pointer and type_.dtype.is_int() and 8 <= type_.dtype.bits < 32
+    return Text(str(int(number))) if short and number is not None else None
 
 
 def fallback_text(context: Context, other: Expr | None, type_: ValueType, point: Point | None) -> Text:
