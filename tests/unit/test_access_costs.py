@@ -122,3 +122,31 @@ def test_no_room_is_made_for_a_block_where_loads_wait_behind_branches(warps: int
     assert "MIN_BLOCKS" not in artifact.source
     if nvrtc.is_available():
         assert nvrtc.compile_text(artifact).spill_bytes == 0  # with two blocks some 600 and 1000
+
+
+@triton.jit
+def every_second(q_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    q = tl.load(q_ptr + i, mask=i < n, other=0)
+    tl.store(out_ptr + 2 * i, q.to(tl.float32), mask=i < n)
+
+
+@pytest.mark.parametrize(("bytes_of_q", "expected"), [("u8", 1), ("fp32", 1)])
+def test_elements_that_lie_a_few_apart_are_stored_by_neighbours(bytes_of_q: str, expected: int) -> None:
+    """With eight bytes to a thread each of its stores touched 32 lines."""
+    source = every_second.translate(f"*{bytes_of_q}:16, *fp32:16, i32:16, 1024").source
+    found = re.search(r"constexpr int VEC = (\d+);", source)
+    assert int(found[1] if found else 1) == expected
+
+
+@triton.jit
+def gray(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    red = tl.load(x_ptr + 3 * i, mask=i < n, other=0).to(tl.float32)
+    green = tl.load(x_ptr + 3 * i + 1, mask=i < n, other=0).to(tl.float32)
+    tl.store(out_ptr + i, (red + green).to(tl.float16), mask=i < n)
+
+
+def test_bytes_that_a_sector_holds_anyway_keep_their_runs() -> None:
+    """Of a picture's bytes one thread's run lies in one sector: its result is stored by whole vectors."""
+    assert "constexpr int VEC = 8;" in gray.translate("*u8:16, *fp16:16, i32:16, 1024").source

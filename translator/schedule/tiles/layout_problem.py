@@ -59,6 +59,10 @@ class Access:
         step = self.steps.get(axis, 0)
         return 2 if step == 1 else int(0 < step * self.itemsize < SECTOR_BYTES)
 
+    def spread(self, axis: int, run: int) -> int:
+        """The bytes that a run along an axis is spread over where its elements lie a few apart, else 0."""
+        return self.steps[axis] * self.itemsize * run if self.closeness(axis) == 1 else 0
+
 
 @dataclass(slots=True)
 class Problem:

@@ -12,7 +12,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
-from ...hardware import ACCESS_BYTES
+from ...hardware import ACCESS_BYTES, SECTOR_BYTES
 from ...ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
 from ...ir.structured import assigns
 from ...ir.types import padded
@@ -162,12 +162,12 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
 
 
 def _with_best_runs(accesses: list[Access], axis: int, longest: int, with_runs_of: Callable[[int], Layout]) -> Layout:
-    """The layout with the longest runs along an axis, or one with shorter ones where rows that are not aligned gain much.
+    """The layout with the longest runs along an axis, or one with shorter ones where some accesses gain much by these.
 
-    These are accessed element by element: best by neighbours, for all that others gain by runs. Of further rows each has an
-    address of its own.
+    Rows that are not aligned, and elements that lie a few apart, are accessed one by one: best by neighbours, for all that others
+    gain by runs. Of further rows each has an address of its own.
     """
-    along = [access for access in accesses if access.info.contiguity[axis] > 1 or access.closeness(axis)]
+    along = [a for a in accesses if a.info.contiguity[axis] > 1 or a.spread(axis, longest) >= SECTOR_BYTES]
     inner = [access for access in along if access.repeated == any(one.repeated for one in along)]
     if all(side_by_side(access, axis) * access.itemsize >= ACCESS_BYTES for access in inner):
         return with_runs_of(longest)
