@@ -61,7 +61,7 @@ def gathered(x_ptr, at_ptr, out_ptr, stride, BLOCK: tl.constexpr):
 
 
 def test_offsets_that_might_overflow_are_added_up_in_64_bits() -> None:
-    body = body_of(gathered, "*fp32:16, *i32:16, *fp32:16, i32, 1024")
+    body = body_of(gathered, "*fp16:16, *i32:16, *fp32:16, i32, 1024")
     assert "x_ptr[static_cast<long long>(at[e]) * 8 + (i[e / VEC] % 100 + e % VEC) * 3]" in body
     assert "x_ptr[(i[e / VEC] % 100 + e % VEC) * 3]" in body
 

@@ -182,7 +182,7 @@ def store_one(load_if, out_ptr, n, N: tl.constexpr):
 def test_names_of_helpers_are_the_users_to_take() -> None:
     """Helpers have every name that begins with `load_vec`: a longer one is none either."""
     text = text_of(store_one, "*fp32, *fp32, i32, 64")
-    assert "const int the_load_vec = the_load_vec_second * 2;" in text and "float the_mbarrier_arrive = " in text
+    assert "const int the_load_vec = the_load_vec_second * 2;" in text and "float mbarrier_arrive_float = " in text
     x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
     store_one[(1,)](x, out, 64, N=64)
     assert np.array_equal(out, 3 * x)
