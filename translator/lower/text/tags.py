@@ -14,7 +14,7 @@ from ...ir.walk import statements
 from ..context import Context
 from .unit import Blank, Comment, Node
 
-CONVERSIONS = ("cast", "hint", "expand_dims", "broadcast_to")
+CONVERSIONS = ("cast", "hint", "expand_dims", "broadcast")
 PARTS = {"producer": "the loading thread's part", "consumer": "the multiplying warps' part"}
 
 

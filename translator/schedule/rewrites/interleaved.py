@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field, replace
 
-from ...analysis.doubled_tiles import Doubling
+from ...analysis.doubled_tiles import Count, Doubling
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Note, Origin, Statement, Use, Variable
 from ...ir.rewrite import with_replaced
@@ -29,11 +29,12 @@ LONGEST_NAME = 16
 
 @frozen
 class Access:
-    """A load or store of every second element: its statement, what it assigns, and what has been assigned since."""
+    """A load or store of every second element: its statement, what it assigns, how it counts, and what was assigned since."""
 
     statement: Statement
     targets: tuple[Variable, ...]
     call: Call
+    count: Count
     since: set[Variable] = field(default_factory=set)
 
 
@@ -104,7 +105,7 @@ def _access(statement: Statement, doubling: Doubling) -> Access | None:
         return None
     count = doubling.count(pointer)
     targets = statement.targets if isinstance(statement, Assign) else ()
-    return Access(statement, targets, call) if count is not None and count.step == 2 else None
+    return Access(statement, targets, call, count) if count is not None and count.step == 2 else None
 
 
 def _is_quiet(statement: Statement) -> bool:
@@ -121,19 +122,22 @@ def _pair(first: Access, second: Access, doubling: Doubling) -> Pair | None:
     kinds = [(one.call.type, one.call.attributes, one.call.args[0].type, len(one.call.args)) for one in (first, second)]
     if kinds[0] != kinds[1]:
         return None
-    for even, odd, swapped in ((first, second, False), (second, first, True)):
-        call = _whole(even.call, odd.call, doubling)
-        if call is not None:
-            moved = subexpressions(call if call.op == "load" else first.call)
-            stays = first.since.isdisjoint(part.variable for part in moved if isinstance(part, Use))
-            return Pair(first, second, call, swapped) if stays else None
-    return None
+    apart = second.count.number - first.count.number
+    if abs(apart) != 1 or first.count.parts != second.count.parts:
+        return None
+    even, odd = (first, second) if apart > 0 else (second, first)
+    call = _whole(even.call, odd.call, doubling)
+    if call is None:
+        return None
+    moved = subexpressions(call if call.op == "load" else first.call)
+    stays = first.since.isdisjoint(part.variable for part in moved if isinstance(part, Use))
+    return Pair(first, second, call, apart < 0) if stays else None
 
 
 def _whole(even: Call, odd: Call, doubling: Doubling) -> Call | None:
     """One access to the elements of two."""
     pointer = doubling.doubled(even.args[0], odd.args[0])
-    if pointer is None or doubling.count(pointer) is None:  # it counts by ones
+    if pointer is None:
         return None
     args: list[Expr | None] = [pointer]
     for place, (one, other) in enumerate(zip(even.args[1:], odd.args[1:], strict=True)):
