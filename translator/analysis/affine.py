@@ -30,11 +30,13 @@ class Term:
     """`coefficient * factors[0] * factors[1] * …`, times the position along the tile's axis `lane` unless that is None.
 
     A factor is a scalar that is no sum and no product; numbers with a name of their own, such as BLOCK_M, are factors too.
+    `sharing` neighbours along the axis count as one position: the `i // 8` of words that hold eight elements.
     """
 
     coefficient: int
     factors: tuple[Expr, ...] = ()
     lane: int | None = None
+    sharing: int = 1
 
     @property
     def number(self) -> int:
@@ -56,7 +58,7 @@ def collect(*terms: Term) -> Sum:
     found: dict[object, Term] = {}
     for term in terms:
         several = len(term.factors) > 1  # then their order does not count
-        key = (frozenset(Counter(term.factors).items()) if several else term.factors, term.lane)
+        key = (frozenset(Counter(term.factors).items()) if several else term.factors, term.lane, term.sharing)
         before = found.get(key)
         found[key] = term if before is None else replace(before, coefficient=before.coefficient + term.coefficient)
     return tuple(term for term in found.values() if term.coefficient)
@@ -84,8 +86,8 @@ def times(left: Sum, right: Sum) -> Sum:
 def _product(one: Term, other: Term) -> Term:
     if one.lane is not None and other.lane is not None:
         raise NotAffineError("offsets multiply positions in the tile with each other")
-    lane = one.lane if one.lane is not None else other.lane
-    return Term(one.coefficient * other.coefficient, one.factors + other.factors, lane)
+    lane, sharing = (one.lane, one.sharing) if one.lane is not None else (other.lane, other.sharing)
+    return Term(one.coefficient * other.coefficient, one.factors + other.factors, lane, sharing)
 
 
 def scalar_part(terms: Sum) -> Sum:
@@ -95,7 +97,7 @@ def scalar_part(terms: Sum) -> Sum:
 
 def along(terms: Sum, lane: int) -> Sum:
     """What the position along an axis is multiplied with."""
-    return tuple(replace(term, lane=None) for term in terms if term.lane == lane)
+    return tuple(replace(term, lane=None, sharing=1) for term in terms if term.lane == lane)
 
 
 def quotient(term: Term, by: Term) -> Term | None:

@@ -34,6 +34,7 @@ class BoxDim:
       start: coordinate of the box's first element, a scalar of what holds at the statement.
       size: elements of the tensor, a scalar over parameters and numbers; None when the kernel does not bound them.
       stride: elements from one index to the next, a scalar over parameters and numbers; 1 for the first dimension.
+      sharing: neighbours along the tile's axis that have one element of the box: the tile's side is so many times the box's.
     """
 
     side: int
@@ -41,6 +42,7 @@ class BoxDim:
     start: Expr
     size: Expr | None
     stride: Expr
+    sharing: int = 1
 
 
 class Site:
@@ -51,6 +53,7 @@ class Site:
       fixed: scalars that tensor maps may be made of where the kernel makes them itself.
       divisors: what is known of the parameters.
       mapped: whether boxes must be such that a tensor map can describe them: aligned, and not too large.
+      shared: whether neighbours of the tile may share an element.
       numeric: a reader that follows every definition.
     """
 
@@ -62,9 +65,10 @@ class Site:
         induction: Induction,
         mapped: bool = True,
         fixed: frozenset[Variable] = frozenset(),
+        shared: bool = False,
     ) -> None:
         self.statement, self.kernel, self.facts, self.induction = statement, kernel, facts, induction
-        self.mapped, self.fixed = mapped, fixed
+        self.mapped, self.fixed, self.shared = mapped, fixed, shared
         self.parameters = frozenset(p.variable for p in kernel.parameters) | fixed
         self.divisors = {p.variable: known_divisor(p.divisibility) for p in kernel.parameters}
         self.divisors |= {variable: facts.known[variable] for variable in fixed if variable in facts.known}
@@ -77,7 +81,7 @@ class Site:
             return self.induction.definition(variable, self.statement)
 
         environment = self.facts.environments.get(id(self.statement), {})
-        return Reader(self.parameters, definition, environment, numeric, strides, bool(self.fixed))
+        return Reader(self.parameters, definition, environment, numeric, strides, bool(self.fixed), self.shared)
 
     def value(self, expr: Expr, what: str) -> Expr:
         """An operand of the statement in terms of what holds there; `what` names it.
@@ -153,7 +157,12 @@ def find_dimensions(
     for stride, start in far.items():
         extra[stride] = plus(extra.get(stride, ()), start)
     axes = [contiguous, *sorted((axis for axis in strides if axis != contiguous), reverse=True)]
-    dims = [BoxDim(shape[a], a, build(starts[a]), None, build(strides[a])) for a in axes]
+    sharing = {term.lane: term.sharing for term in terms}
+    dims = [
+        BoxDim(shape[a] // sharing[a], a, build(starts[a]), None, build(strides[a]), sharing[a])
+        if sharing[a] > 1 else BoxDim(shape[a], a, build(starts[a]), None, build(strides[a]))
+        for a in axes
+    ]  # fmt: skip
     for stride, start in extra.items():
         dims.append(BoxDim(1, None, *_with_aligned_stride(start, stride, itemsize(pointer), site)))
     if site.mapped:
@@ -167,6 +176,8 @@ def _strides(terms: Sum, shape: tuple[int, ...], reader: Reader) -> dict[int, Su
         if side == 1:
             continue
         strides[axis] = along(terms, axis)
+        if len({term.sharing for term in terms if term.lane == axis}) > 1:
+            raise NotAffineError(f"positions along axis {axis} are divided in one place, and in another they are not")
         if not strides[axis]:
             raise NotAffineError(f"all elements along axis {axis} are the same")
         if any(term.coefficient < 0 for term in strides[axis]):

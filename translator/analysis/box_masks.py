@@ -5,6 +5,7 @@ In: the mask and the dimensions. Out: sizes of the tensor, functions of the para
 
 from __future__ import annotations
 
+from ..frozen import frozen
 from ..ir.nodes import Call, Expr, Use
 from ..ir.walk import subexpressions
 from .affine import ONE, NotAffineError, Sum, Term, along, build, minus, plus, scalar_part
@@ -32,13 +33,14 @@ def find_sizes(mask: Expr | None, dims: tuple[BoxDim, ...], site: Site) -> tuple
     uncounted: dict[int | None, Sum] = {}
     from_zero: set[int] = set()
     for part in conjuncts(mask and site.value(mask, "the mask"), site.facts):
-        lane, side, lowest = bound(part, site)
+        position = bound(part, site)
+        lane = position.axis
         number = next((n for n, dim in enumerate(dims) if dim.axis == lane), None)
-        if number is None:
+        if number is None or dims[number].sharing != position.sharing:
             raise NotAffineError("the mask is not a bound of a coordinate")
         start = site.numeric.sum(dims[number].start)
-        limit = plus(start, side)
-        if lowest:
+        limit = plus(start, position.value)
+        if position.lowest:
             _check_lowest(limit, number, from_zero)
             continue
         if not (site.numeric.over_parameters(limit) or site.is_fixed(limit)):
@@ -66,8 +68,22 @@ def _check_lowest(limit: Sum, number: int, from_zero: set[int]) -> None:
     from_zero.add(number)
 
 
-def bound(part: Expr, site: Site) -> tuple[int, Sum, bool]:
-    """`position along an axis < limit` as (axis, limit, False), or `>= limit` as (axis, limit, True)."""
+@frozen
+class Limit:
+    """`position along an axis < value`, or, of the `lowest` one, `>= value`; `sharing` neighbours have one position."""
+
+    axis: int
+    value: Sum
+    lowest: bool
+    sharing: int
+
+
+def bound(part: Expr, site: Site) -> Limit:
+    """A part of a mask as the bound of a position.
+
+    Raises:
+      NotAffineError: when it is none.
+    """
     below = part
     while isinstance(below, Call) and below.op in ("broadcast", "expand_dims"):
         below = below.args[0]
@@ -82,13 +98,13 @@ def bound(part: Expr, site: Site) -> tuple[int, Sum, bool]:
     if part.op in ("gt", "ge"):
         left, right = right, left
     room = plus(minus(right, left), ONE if part.op in ("le", "ge") else ())  # the part holds where this is above 0
-    lanes = {term.lane for term in room if term.lane is not None}
+    lanes = {(term.lane, term.sharing) for term in room if term.lane is not None}
     if not lanes:
         raise NotAffineError("the mask depends on a scalar condition")
-    (lane,) = lanes if len(lanes) == 1 else (None,)
+    ((lane, sharing),) = lanes if len(lanes) == 1 else ((None, 1),)
     slope = along(room, lane) if lane is not None else ()
     if lane is None or slope not in (ONE, (Term(-1),)):
         raise NotAffineError("the mask is not a bound of a coordinate")
     if slope == ONE:  # lane + r > 0: lane >= 1 - r
-        return lane, minus(ONE, scalar_part(room)), True
-    return lane, scalar_part(room), False
+        return Limit(lane, minus(ONE, scalar_part(room)), True, sharing)
+    return Limit(lane, scalar_part(room), False, sharing)

@@ -73,8 +73,11 @@ def find_box(
     induction: Induction,
     mapped: bool = True,
     fixed: frozenset[Variable] = frozenset(),
+    shared: bool = False,
 ) -> Box | NotABox:
     """The box that a load or store of a tile touches.
+
+    Where neighbours may have `shared` elements, it has each of them once (`BoxDim.sharing`).
 
     A `mapped` one is fit for a tensor map, and does not start before the tensor. Any other may have rows of any length, and
     starts below 0 mean what they mean to a load, except where the mask excludes them. Base, sizes and strides are functions
@@ -87,7 +90,7 @@ def find_box(
         return NotABox("it is no load or store")
     try:
         _check_access(call)
-        site = Site(statement, kernel, facts, induction, mapped, fixed)
+        site = Site(statement, kernel, facts, induction, mapped, fixed, shared)
         try:
             return _find_box(call, site, nothing_apart)
         except NotAffineError as first:

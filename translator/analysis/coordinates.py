@@ -3,6 +3,7 @@
 In: an expression, and what the scalar variables in it stand for. Out: its `Sum`; a pointer is a sum in which the pointer
 parameter is a term of its own. Casts to wider integers, broadcasts, new axes, permutations and hints leave no trace;
 `(start + tl.arange(0, SIDE)) % M` is `start % M` plus the position wherever M is a multiple of SIDE, which is a guard.
+Where that is asked for, `(start + tl.arange(0, SIDE)) // 8` is `start // 8` plus positions that eight neighbours share.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from dataclasses import replace
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
 from ..ir.types import ValueType, padded
 from ..language.dtypes import DType, PointerType, int1, int32, int64
-from .affine import NotAffineError, Sum, Term, along, build, plus, scalar_part, times
+from .affine import NotAffineError, Sum, Term, along, build, divide, plus, scalar_part, times
 from .axis_info import AxisInfo, axis_info
 
 NOT_AFFINE = "offsets are no sum of multiples of positions in the tile"
 SIGNS = {"floordiv": "/", "mod": "%", "and": "&", "or": "|", "xor": "^", "shr": ">>"}
+LARGEST = 32  # neighbours that share a position
 Definition = Callable[[Variable], "Expr | None"]
 
 
@@ -44,17 +46,19 @@ class Reader:
         numeric: bool = False,
         strides: frozenset[int] = frozenset(),
         bases: bool = False,
+        shared_positions: bool = False,
     ) -> None:
         """`definition` gives the present value of a scalar variable, `environment` what is known of variables.
 
-        With `bases`, a pointer that something is promised of is where a tensor starts, however it is computed.
+        With `bases`, a pointer that something is promised of is where a tensor starts, however it is computed. With
+        `shared_positions`, neighbours may share one (`Term.sharing`).
         """
         self.parameters = parameters
         self.environment = {} if environment is None else environment
         self.numeric = numeric
         self.guards: dict[Expr, None] = {}
         self._definition = definition
-        self._strides, self._bases = strides, bases
+        self._strides, self._bases, self._shared_positions = strides, bases, shared_positions
         self._read: dict[Variable, Sum] = {}
 
     def sum(self, expr: Expr) -> Sum:
@@ -165,7 +169,32 @@ class Reader:
                 return _moved(self.sum(call.args[0]), _axes(call))
             case "mod" if plain and call.type.is_tile:
                 return self._mod(call)
+            case "floordiv" | "shr" if plain and call.type.is_tile and self._shared_positions:
+                return self._shared(call)
         return self._factor(call)
+
+    def _shared(self, call: Call) -> Sum:
+        """`(start + position) // number`, of a start that is a multiple of the number and not below zero."""
+        terms, by = self.sum(call.args[0]), self.sum(call.args[1])
+        lanes = tuple(term for term in terms if term.lane is not None)
+        if len(lanes) != 1 or lanes[0].lane is None or lanes[0] != Term(1, (), lanes[0].lane):
+            return self._factor(call)
+        changes = any(
+            isinstance(factor, Literal) and factor.trips is not None for term in by for factor in term.factors
+        )
+        if len(by) != 1 or by[0].unknowns or by[0].lane is not None or changes or not 0 < by[0].number < LARGEST:
+            return self._factor(call)
+        number = by[0].number if call.op == "floordiv" else 1 << by[0].number
+        side, scalar = int(call.type.shape[lanes[0].lane]), call.type.with_shape(())
+        start = build(scalar_part(terms), scalar.dtype)
+        known = axis_info(start, self.environment)
+        if number >= side or side % number or known.divisibility[0] % number:
+            return self._factor(call)
+        whole, rest = divide(scalar_part(terms), (Term(number),))
+        if rest:
+            quotient = Call(scalar, call.op, (start, build(by, scalar.dtype)))
+            whole = (Term(1, (quotient,)),)
+        return (*whole, replace(lanes[0], sharing=number))
 
     def _mod(self, call: Call) -> Sum:
         left, modulus = self.sum(call.args[0]), self.sum(call.args[1])

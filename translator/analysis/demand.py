@@ -97,14 +97,14 @@ def bound_at(condition: Expr, statement: Statement, demand: Demand) -> tuple[int
     parts = conjuncts(condition, demand.facts)
     if len(parts) != 1:
         raise NotAffineError("several conditions")
-    axis, room, lowest = bound(parts[0], site)
-    if lowest:
+    limit = bound(parts[0], site)
+    if limit.lowest:
         raise NotAffineError("a bound from below")
-    used = dict.fromkeys(v for term in room for factor in term.factors for v in used_variables(factor))
+    used = dict.fromkeys(v for term in limit.value for factor in term.factors for v in used_variables(factor))
     versions = demand.induction.versions[id(statement)]
-    found = Bound(room, frozenset((variable, versions.get(variable)) for variable in used))
+    found = Bound(limit.value, frozenset((variable, versions.get(variable)) for variable in used))
     same = (one for one in demand.known if one.versions == found.versions and not minus(one.room, found.room))
-    return axis, next(same, None) or _noted(found, demand)
+    return limit.axis, next(same, None) or _noted(found, demand)
 
 
 def _noted(found: Bound, demand: Demand) -> Bound:

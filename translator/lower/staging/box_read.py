@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...ir.nodes import Assign, Call, Use, Variable
 from ...schedule.accesses.access import Access
 from ...schedule.products.instructions import COLUMN_IN_PIECE, ROW_IN_PIECE
@@ -26,24 +28,29 @@ MATRIX_PAIRS = 4  # elements that a lane has of each of its two rows, 8 apart, i
 
 
 def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
-    """`target = box_read(tile)`: consecutive elements at once, as many as lie side by side for a thread."""
+    """`target = box_read(tile)`: consecutive elements at once, as many as lie side by side for a thread.
+
+    Along an axis that is longer than the tile's, neighbours share an element.
+    """
     call, target = statement.value, statement.target
     if not isinstance(call, Call) or not isinstance(call.args[0], Use):
         raise TypeError("not a reading of a box")
     source = call.args[0].variable
     layout, tile = context.schedule.layouts[target], context.schedule.staged[source]
     base = f"{context.names.variable(source)}[{context.ahead.stage_of[source]}]"
-    width = min(layout.run(tile.fast), tile.chunk)
+    sharing = tuple(side // own for side, own in zip(target.type.shape, tile.shape, strict=True))
+    width = min(layout.run(tile.fast), tile.chunk) if sharing[tile.fast] == 1 else 1
     access = Access(tile.fast, width, (), ())
-    if _by_matrices(layout, tile):
+    if max(sharing) == 1 and _by_matrices(layout, tile):
         return (*context.declare(statement, target, layout), *_byte_pairs(context, target, layout, tile, base))
-    if _by_transposed_matrices(layout, tile):
+    if max(sharing) == 1 and _by_transposed_matrices(layout, tile):
         return (*context.declare(statement, target, layout), *_matrices(context, target, layout, tile, base))
     several = layout.num_registers > width
     name = context.names.variable(target)
 
     def read(point: Point) -> tuple[Node, ...]:
-        naming, place = place_line(context, element_place(context, tile, source, point), source.name, several)
+        at = replace(point, axes=tuple(bits[bits_of(n) :] for bits, n in zip(point.axes, sharing, strict=True)))
+        naming, place = place_line(context, element_place(context, tile, source, at), source.name, several)
         element = indexed(context, name, target, point)
         if width == 1:
             return (*naming, Line(f"{element} = {base}[{place}];"))

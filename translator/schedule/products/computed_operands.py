@@ -77,11 +77,12 @@ def _sources(kernel: Kernel, facts: Facts, variable: Variable) -> frozenset[Vari
 # ----------------------------------------------------------------------------------------------- what copies bring
 
 
-def read_boxes(plan: RingPlan, loop: For, top: list[Statement]) -> None:
-    """Has tensor copies bring the tiles that a loop's dots have an operand computed from.
+def read_boxes(plan: RingPlan, loop: For, top: list[Statement]) -> bool:
+    """Has tensor copies bring the tiles that a loop's dots have an operand computed from; whether there is such an operand.
 
     Tiles for one operand all come so, or none of them.
     """
+    read = False
     loads = {s.targets[0]: s for s in top if isinstance(s, Assign)}
     sums = Counter(statement.target for statement, _ in dot_statements(plan.kernel))
     for statement, _ in dot_statements(plan.kernel):
@@ -98,6 +99,8 @@ def read_boxes(plan: RingPlan, loop: For, top: list[Statement]) -> None:
             continue
         for load, box in sorted(zip(new, boxes, strict=True), key=lambda pair: top.index(pair[0])):
             read_box(plan, load, box, loop)  # type: ignore[arg-type]
+        read = True
+    return read
 
 
 def _any_layout(loop: For, total: Variable) -> bool:

@@ -13,7 +13,8 @@ from dataclasses import replace
 from ...analysis.boxes import Box
 from ...ir.nodes import Assign, Call, Expr, For, Literal, Use, Variable
 from ...ir.rewrite import substituted, with_operands
-from ...ir.types import ValueType
+from ...ir.symbols import Number, Operation
+from ...ir.types import Dim, ValueType, symbol_of
 from ..products.dots import dot_statements
 from ..products.instructions import whole_pieces
 from ..products.shared_tiles import SharedTile, fits
@@ -41,20 +42,30 @@ def box_to_read(plan: RingPlan, load: Assign, loop: For) -> tuple[Box, SharedTil
     )
     if not zeros or call.attribute("volatile") or not whole_pieces(shape) or len(shape) != 2:  # type: ignore[attr-defined]
         return None
-    box = find_any_box(plan, load, loop)
+    box = find_any_box(plan, load, loop, shared=True)
     if not isinstance(box, Box) or box.dims[0].axis is None:
         return None
-    tile = SharedTile(shape, box.dims[0].axis, itemsize)
-    possible = fits(shape, tile.fast, itemsize) and not why_not_copied(plan, box, tile, tile)
+    sharing = {dim.axis: dim.sharing for dim in box.dims}
+    sides = tuple(_quotient(side, sharing[axis]) for axis, side in enumerate(shape))
+    tile = SharedTile(sides, box.dims[0].axis, itemsize)
+    possible = fits(tile.shape, tile.fast, itemsize) and not why_not_copied(plan, box, tile, tile)
     starts = (*(dim.start for dim in box.dims), *(Use(v.type, v) for v in box.made_of))
     return (box, tile) if possible and producible(plan.kernel, loop, starts) else None
+
+
+def _quotient(side: int, number: int) -> int:
+    """A side of the box, of whose elements each is that of so many neighbours in the tile."""
+    symbol = symbol_of(side)
+    if number == 1 or symbol is None:
+        return side if number == 1 else side // number
+    return Dim(side // number, Operation("/", symbol, Number(number)))
 
 
 def read_box(plan: RingPlan, load: Assign, found: tuple[Box, SharedTile], loop: For) -> Variable:
     """Puts a tensor copy, and behind it a reading of what it brings, in the place of a load: the shared tile."""
     box, tile = found
     plan.last_key += 1
-    brought = Variable(f"{load.target.name}_tile", load.target.type, plan.last_key)
+    brought = Variable(f"{load.target.name}_tile", load.target.type.with_shape(tile.shape), plan.last_key)
     plan.dots = replace(plan.dots, staged=plan.dots.staged | {brought: tile})
     plan.replaced[id(load)] = box_load(plan, replace(load, targets=(brought,)), box, tile, loop.variable)
     type_: ValueType = load.target.type

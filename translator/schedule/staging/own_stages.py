@@ -107,8 +107,8 @@ def _asks_again(one: Found) -> bool:
 def large_loads(own: list[Found]) -> list[Found]:
     """The loads, if tiles among them are so large that it pays beside tensor copies: weights that a dot's operand is made of.
 
-    A row of statistics is there soon enough, unless the loop has several products, which wait for one another, and registers to
-    spare (`loads_more`).
+    A row of statistics is there soon enough, unless the loop has several products, which wait for one another, or computes an
+    operand in registers, and there are registers to spare (`loads_more`).
     """
     return own if any(_tile_bytes(one.statement.target) >= LEAST_BYTES for one in own) else []
 
@@ -120,14 +120,16 @@ def several_products(block: Iterable[Statement]) -> bool:
 
 
 def may_load_more(kernel: Kernel, schedule: Schedule) -> bool:
-    """Whether a loop of tensor copies with several products has small loads, and registers for the addresses of their places."""
+    """Whether a loop of tensor copies whose products wait for small loads has some, and registers for their addresses."""
     copied = {ring.loop for ring in schedule.rings.rings if ring.kind == "tma" and not ring.own}
     if schedule.spare_registers < ROOM_FOR_ADDRESSES or not copied:
         return False
     loops = [
         list(top_statements(s.body)) for s in statements(kernel.body) if isinstance(s, For) and s.variable in copied
     ]
-    values = [s.value for body in loops if several_products(body) for s in body if isinstance(s, Assign)]
+    computed = {key for key, dot in schedule.dots.items() if dot.fragment is not None}
+    waiting = [body for body in loops if several_products(body) or computed & {id(s) for s in body}]
+    values = [s.value for body in waiting for s in body if isinstance(s, Assign)]
     return any(isinstance(value, Call) and value.op == "load" for value in values)
 
 

@@ -59,14 +59,17 @@ def _holds_without_guards(box: Box) -> bool:
     return bool(box.made_of) and not box.guards
 
 
-def find_any_box(plan: RingPlan, statement: Assign | Effect, loop: For | None) -> Box | NotABox:
-    """The box of a load or store: of a map that the launcher encodes, or else of one that the kernel makes."""
-    box = find_box(statement, plan.kernel, plan.facts, plan.induction)
+def find_any_box(plan: RingPlan, statement: Assign | Effect, loop: For | None, shared: bool = False) -> Box | NotABox:
+    """The box of a load or store: of a map that the launcher encodes, or else of one that the kernel makes.
+
+    Neighbours may have `shared` elements where the reader of the box spreads them.
+    """
+    box = find_box(statement, plan.kernel, plan.facts, plan.induction, shared=shared)
     changed = {v for s in statements(loop.body) for v in assigned_variables(s)} if loop else set()
     fixed = plan.settled - changed
     if isinstance(box, Box) or not fixed:
         return box
-    made = find_box(statement, plan.kernel, plan.facts, plan.induction, fixed=fixed)
+    made = find_box(statement, plan.kernel, plan.facts, plan.induction, fixed=fixed, shared=shared)
     if not isinstance(made, Box) or len(made.dims) != MADE_RANK or made.made_of & changed:
         return box
     if any(plan.facts.assignments[variable] != 1 for variable in made.made_of):
