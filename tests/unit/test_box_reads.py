@@ -148,3 +148,32 @@ def test_what_no_tensor_copy_brings_is_loaded_as_before() -> None:
     found = planned(with_norms, "*fp16:16, *fp16:16, *fp32:16, i32, i32, i32, False, 64, 64, 64")
     assert [ring.kind for ring in found.schedule.rings.rings] == ["cp_async"]
     assert [reason.partition(":")[0] for reason in found.schedule.rings.reasons] == ["y"]
+
+
+@triton.jit
+def looked_up(a_ptr, q_ptr, code_ptr, c_ptr, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    # Weights by their numbers in a code book.
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    cols = tl.program_id(1) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        a = tl.load(a_ptr + rows[:, None] * K + k[None, :])
+        q = tl.load(q_ptr + k[:, None] * N + cols[None, :])
+        w = tl.load(code_ptr + q)
+        total = tl.dot(a, (w + 1).to(tl.float16), total)
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], total)
+
+
+def test_numbers_that_a_tensor_copy_brings(run_everywhere: Any) -> None:
+    """What they find is loaded when their trip comes: nobody waits for copies that only a load ahead would have needed."""
+    generator = np.random.default_rng(5)
+    a, q = (
+        generator.integers(-3, 4, (64, 192)).astype(np.float16),
+        generator.integers(0, 256, (192, 128)).astype(np.uint8),
+    )
+    code, c = generator.integers(-3, 4, 256).astype(np.float32), np.full((64, 128), np.nan, np.float32)
+    *_, found = run_everywhere(looked_up, (1, 1), a, q, code, c, 128, 192, BM=64, BN=128, BK=64, num_warps=8)
+    np.testing.assert_array_equal(found, a.astype(np.float32) @ (code[q] + 1))
+    source = planned(looked_up, "*fp16:16, *u8:16, *fp32:16, *fp32:16, i32:16, i32:16, 64, 128, 64", 8).artifact.source
+    assert "tma_load_2d(q_tile[stage]" in source and "is not used" not in source

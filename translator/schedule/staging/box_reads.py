@@ -46,7 +46,7 @@ def box_to_read(plan: RingPlan, load: Assign, loop: For) -> tuple[Box, SharedTil
     if not isinstance(box, Box) or box.dims[0].axis is None:
         return None
     sharing = {dim.axis: dim.sharing for dim in box.dims}
-    sides = tuple(_quotient(side, sharing[axis]) for axis, side in enumerate(shape))
+    sides = tuple(_quotient(side, sharing.get(axis, 1)) for axis, side in enumerate(shape))
     tile = SharedTile(sides, box.dims[0].axis, itemsize)
     possible = fits(tile.shape, tile.fast, itemsize) and not why_not_copied(plan, box, tile, tile)
     starts = (*(dim.start for dim in box.dims), *(Use(v.type, v) for v in box.made_of))

@@ -232,8 +232,14 @@ def _box_ring(plan: RingPlan, loop: For, top: list[Statement], boxes: _Boxes, co
 
 
 def _still_own(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
-    """The loads of a loop that threads can make ahead, but for those that something else has taken the place of."""
-    return [one for one in own_loads(plan, loop, top) if id(one.statement) not in plan.replaced]
+    """The loads of a loop that threads can make ahead, but for those that something else has taken the place of.
+
+    Nor do those remain whose addresses are found by such a load: a tensor copy brings these numbers when their trip comes.
+    """
+    return [
+        one for one in own_loads(plan, loop, top)
+        if not any(id(load) in plan.replaced for load in (one.statement, *(load for load, _ in one.numbers)))
+    ]  # fmt: skip
 
 
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
