@@ -1,6 +1,6 @@
 """Tiles made of tiles: broadcast, joined along a new axis, and taken apart again.
 
-A join is made of what tiles have anyway: a choice by the coordinate of an axis of two.
+A join is made of what tiles have anyway: a choice by the coordinate of an axis of two, or of one tile a broadcast.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def joined(left: Expr, right: Expr, span: Span | None = None) -> Expr:
     """Two tiles of one type, or two scalars, along a new last axis: `left` at coordinate 0, `right` at 1."""
     shape = (*left.type.shape, 2)
     columns = (grown(part, part.type.rank, span) if part.type.is_tile else part for part in (left, right))
-    parts = (broadcast_to(column, shape, span) for column in columns)
+    parts = tuple(broadcast_to(column, shape, span) for column in columns)
+    if left == right:  # words are often doubled so, for each of the numbers that they hold
+        return parts[0]
     return Call(left.type.with_shape(shape), "where", (is_element(shape, 0, span), *parts), span=span)
 
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
+from ...analysis.long_computations import is_power_of_two
 from ...analysis.masks import COMPARISONS
 from ...ir.nodes import Call, Variable
 from ...schedule.tiles.layout import Layout
 from ..text.axis_names import AxisNames
 from ..text.operators import ZERO, Text, infix
 from ..text.point import Index, Point, point_of, vector_start
-from ..text.spell import is_power_of_two
 
 
 def coarser(axis_names: AxisNames, facts: Facts, variable: Variable, point: Point) -> Point:

@@ -7,17 +7,18 @@ The spelling of every operation comes from the op table; this file only places o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
 
+from ...analysis.long_computations import takes_long
 from ...analysis.ranges import fits, never_overflows
 from ...diagnostics import CompilationError
 from ...frozen import frozen
 from ...ir.c_operators import ATOM, UNARY
 from ...ir.nodes import Assign, Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
 from ...ir.symbols import AsFloat, Name, Symbol, precedence, spelled
-from ...ir.walk import MOVES, children, expressions, statements, used_variables
+from ...ir.walk import MOVES, used_variables
 from ...language.dtypes import DType, Element, PointerType
 from ...ops.casts import TOWARD_ZERO, cuda_cast
 from ...ops.registry import OPS
@@ -347,39 +348,6 @@ def _may_be_common(call: Call) -> bool:
     """Whether a call compares integers, or divides them: neighbours may have the answer in common."""
     element = call.args[1].type.element if len(call.args) == 2 else None
     return call.op in COMMON and isinstance(element, DType) and element.is_int()
-
-
-def takes_long(expr: Expr, named: Container[Expr] = ()) -> bool:
-    """Whether an expression computes a function or a quotient, which the compiler would branch around.
-
-    What is `named` is computed elsewhere.
-    """
-    pending = [expr]
-    while pending:
-        part = pending.pop()
-        if part in named:
-            continue
-        if isinstance(part, Call) and ((part.op in OPS and OPS[part.op].long) or _is_quotient(part)):
-            return True
-        if isinstance(part, CallFunction):
-            inner = [expr for statement in statements(part.function.body) for expr in expressions(statement)]
-            if any(map(takes_long, inner)):
-                return True
-        pending += children(part)
-    return False
-
-
-def _is_quotient(call: Call) -> bool:
-    """Whether integers are divided by more than a shift."""
-    return call.op in ("floordiv", "mod") and not is_power_of_two(call.args[1])
-
-
-def is_power_of_two(expr: Expr) -> bool:
-    """Whether an expression is a number that is a power of two."""
-    while isinstance(expr, Call) and expr.op in MOVES:
-        expr = expr.args[0]
-    value = int(expr.value) if isinstance(expr, Literal) else 0
-    return value > 0 and value & (value - 1) == 0
 
 
 def _launch_call(expr: Expr) -> tuple[str, int] | None:

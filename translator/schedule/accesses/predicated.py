@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from ...analysis.axis_info import AxisInfo, axis_info
 from ...analysis.facts import Facts
+from ...analysis.long_computations import is_found_slowly
 from ...analysis.masks import compares_with_number
 from ...hardware import MOST_OF_THREAD, REGISTER_FILE
 from ...ir.nodes import Expr, Variable
@@ -21,7 +22,8 @@ from ..tiles.registers import OTHER_REGISTERS
 from .access import Access
 
 FEWEST = 16  # elements of a thread
-# The same where each has an address of its own, computed from what registers hold: in a branch, nothing of it is shared.
+# The same where each has an address of its own, computed from what registers hold, or slowly: in a branch, nothing of it is
+# shared, and no other's computation overlaps with it.
 FEWEST_FOUND = 4
 
 
@@ -41,7 +43,7 @@ def is_predicated(
         return False
     if access.width > 1 or len(layout.array_axes()) > 1:
         return False  # along several axes, the compiler shares addresses better where it sees plain accesses
-    if is_computed_anywhere(pointer, facts, {}):
+    if is_computed_anywhere(pointer, facts, {}) and not is_found_slowly(pointer, facts):
         registers = min(REGISTER_FILE >> layout.thread_bits, MOST_OF_THREAD) - OTHER_REGISTERS
         fewest = max(FEWEST, registers // 2)
     else:

@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from ...analysis.affine import NotAffineError
+from ...analysis.coordinates import Reader
 from ...analysis.facts import Facts
 from ...artifact import Target
 from ...hardware import ACCESS_BYTES, COPY_BYTES, REGISTER_STEP, WARP_SIZE, WORD_BYTES
@@ -34,6 +36,7 @@ FEW_BLOCKS = 2  # with more blocks on a multiprocessor, one loads while another 
 SHARED_FOR_REDUCTIONS = 4096  # bytes of a block that stages leave to reductions that end in one number
 LARGE_BLOCK = 512  # threads of a block, of which two leave few registers beside tiles
 ROOM_FOR_ADDRESSES = 40  # registers that a thread has beside its tiles: it takes about half of them to load ahead
+OVERLAPS = 8  # elements of a tile for each in memory, of a table that all lines of a tile are cut from
 LEAST_BYTES = 4096  # of a stage, in a loop without dots: less is on its way soon enough
 
 
@@ -54,7 +57,7 @@ def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
         if statement.target in plan.not_ahead:
             continue
         one = load_in_any_trip(plan, statement, loop, top)
-        if one is None or _asks_again(one):
+        if one is None or _asks_again(one) or _is_overlapping(plan, statement):
             continue
         changing = {loop.variable, *(total.variable for total in one.totals)}
         if any(changing & set(used_variables(call.args[0])) for call in one.calls):
@@ -102,6 +105,27 @@ def _asks_again(one: Found) -> bool:
     _, *rest = next(one.calls).args
     numbers = {own.target for _, own in one.numbers} | {total.variable for total in one.totals}
     return len(rest) > 1 and not is_zero(rest[1]) and bool(numbers & set(used_variables(rest[0])))
+
+
+def _is_overlapping(plan: RingPlan, load: Assign) -> bool:
+    """Whether many elements of a tile are few of memory, such as those of a table by differences of rows and columns.
+
+    Loaded where they stand they are in the cache, at places that have an address in common; copies would each have their own.
+    """
+    type_ = load.target.type
+    pointer = plan.induction.value_at(load.value.args[0], load) if type_.is_tile else None  # type: ignore[attr-defined]
+    if pointer is None:
+        return False
+    try:
+        terms = Reader(numeric=True).sum(pointer)
+    except NotAffineError:
+        return False
+    lanes = [term for term in terms if term.lane is not None]
+    moving = {term.lane for term in lanes}  # along any other axis neighbours are one element, which is copied once
+    if any(term.unknowns for term in lanes) or any(side > 1 and n not in moving for n, side in enumerate(type_.shape)):
+        return False
+    different = 1 + sum(abs(term.number) * (type_.shape[term.lane or 0] - 1) for term in lanes)
+    return different * OVERLAPS < math.prod(type_.shape)
 
 
 def large_loads(own: list[Found]) -> list[Found]:
