@@ -146,3 +146,82 @@ def test_rows_in_words(run_everywhere: Any) -> None:
         unpacked_activations, (1, 1), packed(numbers, 2, 4, np.uint8), b, c, n, k, BM=128, BN=64, BK=64, num_warps=4
     )
     np.testing.assert_array_equal(found, numbers.astype(np.float32) @ b.astype(np.float32))
+
+
+@triton.jit
+def doubled_words(a_ptr, w_ptr, c_ptr, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    # Eight neighbours along N in a word, which is interleaved with itself three times: as AWQ's kernels unpack it.
+    cols = tl.program_id(1) * BN + tl.arange(0, BN)
+    words = tl.program_id(1) * (BN // 8) + tl.arange(0, BN // 8)
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    shifts = tl.reshape((tl.arange(0, 2) * 4)[None, :] + tl.arange(0, 4)[:, None], (8,)) * 4
+    shifts = tl.reshape(tl.broadcast_to(shifts[None, :], (BK * (BN // 8), 8)), (BK, BN))
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        a = tl.load(a_ptr + rows[:, None] * K + k[None, :])
+        w = tl.load(w_ptr + k[:, None] * (N // 8) + words[None, :])
+        w = tl.interleave(w, w)
+        w = tl.interleave(w, w)
+        w = tl.interleave(w, w)
+        total = tl.dot(a, ((w >> shifts) & 15).to(tl.float16), total)
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], total)
+
+
+@pytest.mark.parametrize(("m", "warps"), [(64, 8), (16, 4)])
+def test_words_that_are_doubled(run_everywhere: Any, m: int, warps: int) -> None:
+    """A thread takes the words that it needs from where they were brought: nothing moves, and nothing is chosen."""
+    n, k, order = 128, 256, [0, 4, 1, 5, 2, 6, 3, 7]
+    rng = np.random.default_rng(6)
+    a, numbers = rng.integers(-3, 4, (m, k)).astype(np.float16), rng.integers(0, 16, (k, n))
+    shifts = np.array(order, np.uint32) * 4
+    words = (numbers.reshape(k, n // 8, 8).astype(np.uint32) << shifts).sum(-1, dtype=np.uint32).view(np.int32)
+    c = np.full((m, n), np.nan, np.float32)
+    *_, found = run_everywhere(
+        doubled_words, (1, 1), a, words, c, n, k, BM=m, BN=128, BK=64, num_warps=warps, num_stages=3
+    )
+    np.testing.assert_array_equal(found, a.astype(np.float32) @ numbers.astype(np.float32))
+    signature = f"*fp16:16, *i32:16, *fp32:16, i32:16, i32:16, {m}, 128, 64"
+    source = planned(doubled_words, signature, warps).artifact.source
+    assert "moves through shared memory" not in source and "% 2 == 0 ?" not in source
+    assert brings(source, "w") if m == 64 else "its copies, made ahead" in source and "if (lane" not in source
+
+
+@triton.jit
+def by_differences(q_ptr, k_ptr, table_ptr, out_ptr, T, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    # Products with a number for each difference of positions.
+    rows, d = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, D)
+    q = tl.load(q_ptr + rows[:, None] * D + d[None, :])
+    largest = tl.full((BM,), float("-inf"), tl.float32)
+    for start in range(0, T, BN):
+        cols = start + tl.arange(0, BN)
+        s = tl.dot(q, tl.load(k_ptr + cols[None, :] * D + d[:, None]))
+        s += tl.load(table_ptr + cols[None, :] - rows[:, None] + T)
+        largest = tl.maximum(largest, tl.max(s, 1))
+    tl.store(out_ptr + rows, largest)
+
+
+def test_a_table_by_differences_is_not_copied(run_everywhere: Any) -> None:
+    t, depth = 128, 64
+    rng = np.random.default_rng(7)
+    q, k = (rng.integers(-2, 3, (t, depth)).astype(np.float16) for _ in range(2))
+    table, out = rng.integers(-9, 10, 2 * t).astype(np.float32), np.full(t, np.nan, np.float32)
+    *_, found = run_everywhere(by_differences, (2,), q, k, table, out, t, D=depth, BM=64, BN=64, num_warps=4)
+    places = np.arange(t)
+    scores = q.astype(np.float32) @ k.astype(np.float32).T + table[places[None, :] - places[:, None] + t]
+    np.testing.assert_array_equal(found, scores.max(1))
+    source = planned(by_differences, "*fp16:16, *fp16:16, *fp32:16, *fp32:16, i32:16, 64, 128, 64").artifact.source
+    assert "table_ahead" not in source and "- rows_s[r] + T)" in source
+
+
+@triton.jit
+def unfolded(x_ptr, out_ptr, W, OW, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i // OW * W + i % OW, mask=i < n, other=0.0), mask=i < n)
+
+
+def test_quotients_stand_in_no_branch(run_everywhere: Any) -> None:
+    x, out = np.arange(40 * 50, dtype=np.float32), np.full(40 * 48, np.nan, np.float32)
+    *_, found = run_everywhere(unfolded, (2,), x, out, 50, 48, out.size, BLOCK=1024)
+    np.testing.assert_array_equal(found, x.reshape(40, 50)[:, :48].ravel())
+    assert "load_if(" in planned(unfolded, "*fp32:16, *fp32:16, i32, i32, i32, 1024", 4).artifact.source

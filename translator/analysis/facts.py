@@ -20,7 +20,7 @@ from ..ir.nodes import (
     Variable,
 )
 from ..ir.structured import is_atomic, is_elementwise
-from ..ir.walk import assignment_counts, only_values, read_variables, statements, subexpressions, used_variables
+from ..ir.walk import MOVES, assignment_counts, only_values, read_variables, statements, subexpressions, used_variables
 from .axis_info import AxisInfo, known_divisor
 from .flow import Environments, follow
 from .fused import converted_once
@@ -70,7 +70,7 @@ def body_facts(
     assignments = assignment_counts(body)
     definitions = {variable: value for variable, value in only_values(body).items() if is_elementwise(value)}
     index, absorbed = _index_variables(body, definitions, assignments)
-    absorbed |= converted_once(body, definitions) - index
+    absorbed |= (converted_once(body, definitions) | _views(definitions, assignments, _dot_operands(body))) - index
     everywhere, environments = follow(body, known or {})
     return Facts(assignments, definitions, index, absorbed, unused_variables(body, results), everywhere, environments)
 
@@ -100,6 +100,22 @@ def _index_variables(
         else:
             index.add(variable)
     return frozenset(index), frozenset(absorbed)
+
+
+def _views(
+    definitions: dict[Variable, Expr], assignments: Counter[Variable], multiplied: set[Variable]
+) -> set[Variable]:
+    """The tiles of integers that have the elements of another one, in other places or more often, which nobody assigns again."""
+    return {v for v, value in definitions.items() if v not in multiplied and _is_view(value, assignments)}
+
+
+def _is_view(value: Expr, assignments: Counter[Variable]) -> bool:
+    moved = value
+    while isinstance(moved, Call) and moved.op in MOVES:
+        moved = moved.args[0]
+    if moved is value or not moved.type.is_tile or not isinstance(moved, Use):
+        return False
+    return assignments[moved.variable] == 1 and not moved.type.is_pointer and moved.type.dtype.is_int()
 
 
 def _parts(expr: Expr, sizes: dict[Variable, int]) -> int:

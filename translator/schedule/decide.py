@@ -79,8 +79,8 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     beside_stages = min(beside, target.max_dynamic_shared_bytes // (target.max_dynamic_shared_bytes - room))
     hiding = blocks_beside_stages(kernel, kept.facts, kept.layouts, rings, num_threads, beside_stages, target)
     wanted = made_room_for or planned or loading or hiding
-    warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
+    warp_copies = choose_warp_copies(kernel, facts, layouts, rings, block_copies)
     copied = {key: copy.layout for key, copy in warp_copies.items()}
     copied |= {key: copy.layout for key, copy in block_copies.items()}
     settled = settle_numbers(problem, rings, copied)  # before `problem` is asked for what statements and indices run in

@@ -1,9 +1,9 @@
 """Which tiles of a loop all threads copy for one another: those that their holders could only copy in crumbs.
 
 In: the layouts in which tiles that a loop loads ahead are used. Out: for each whose holders' pieces are too small for an
-asynchronous copy, the layout in which threads copy it instead, in pieces of up to 16 bytes along the axis that memory has
-contiguous, and how it lies in shared memory. A barrier must stand between the copies and the reads, so this is for rings
-that have one in every iteration anyway.
+asynchronous copy, or many more, the layout in which threads copy it instead, in pieces of up to 16 bytes along the axis that
+memory has contiguous, and how it lies in shared memory. A barrier must stand between the copies and the reads, so this is for
+rings that have one in every iteration anyway.
 
 Worked example, 8-bit weights [128, 64], contiguous along axis 1, that become B of `mma.sync` over 4 warps: a lane holds
 columns 2 by 2, two bytes. 128 threads copy 4 pieces of 16 bytes each.
@@ -25,6 +25,10 @@ from ..products.shared_tiles import SharedTile, has_chunks
 from ..tiles.layout import Layout, blocked
 from .ring_plan import Rings
 from .warp_copies import is_computed_anywhere, numbers_ahead
+
+MANY_MORE = (
+    4  # copies of a thread that holds them for one of a thread that need not: each takes its address, and its turn
+)
 
 
 @frozen
@@ -51,12 +55,15 @@ def choose_block_copies(
         shape, itemsize = target.type.shape, target.type.dtype.itemsize
         mask = call.args[1] if len(call.args) > 1 else None
         access = plan_load(call.args[0], mask, layouts[target], facts, environment)
-        if access.width * itemsize in COPY_BYTES or len(shape) not in (2, 3) or any(padded(s) != s for s in shape):
+        if len(shape) not in (2, 3) or any(padded(s) != s for s in shape):
             continue
         info = axis_info(call.args[0], environment)
         fast = max((len(shape) - 1, len(shape) - 2), key=lambda axis: info.contiguity[axis])
         layout = blocked(shape, num_threads, fast, ACCESS_BYTES // itemsize)
         copied = plan_access(call.args[0], mask, layout, facts, environment)
+        own, shared = (one.num_registers // by.width for one, by in ((layouts[target], access), (layout, copied)))
+        if access.width * itemsize in COPY_BYTES and own < MANY_MORE * max(shared, 1):
+            continue
         possible = copied.axis == fast and copied.width * itemsize in COPY_BYTES and has_chunks(shape, fast, itemsize)
         if possible and all(is_computed_anywhere(operand, facts, numbers) for operand in call.args[:2]):
             found[target] = BlockCopy(layout, SharedTile(shape, fast, itemsize, held[target].stages))

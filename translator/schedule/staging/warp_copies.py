@@ -16,7 +16,7 @@ a sector of 32 bytes whose halves of 16 went to different places would be fetche
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
@@ -48,14 +48,14 @@ class WarpCopy:
 
 
 def choose_warp_copies(
-    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], rings: Rings
+    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], rings: Rings, by_all: Container[Variable]
 ) -> dict[Variable, WarpCopy]:
-    """The tiles of all rings that other lanes copy than those that hold them."""
+    """The tiles of all rings that other lanes copy than those that hold them, but for those that are copied `by_all` threads."""
     held = {value for ring in rings.rings for value in ring.own if value.type.is_tile}
     found: dict[Variable, WarpCopy] = {}
     numbers = numbers_ahead(kernel, rings)
     for statement in statements(kernel.body):
-        if not isinstance(statement, Assign) or statement.targets[0] not in held:
+        if not isinstance(statement, Assign) or statement.targets[0] not in held or statement.targets[0] in by_all:
             continue
         call, target, environment = statement.value, statement.target, facts.environments[id(statement)]
         if not isinstance(call, Call) or call.op != "load":

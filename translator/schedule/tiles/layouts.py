@@ -282,8 +282,11 @@ def follow(layout: Layout, path: Path) -> Layout | None:
 
 
 def _is_crowded(problem: Problem, half: Variable, layout: Layout, path: Path) -> bool:
-    """Whether threads would hold twice what they need of a tile that is joined, because each of them uses one half's elements."""
-    if problem.accesses.get(half) or not any(is_join(*step) for step in path):
+    """Whether threads would hold twice what they need of a tile that is joined, because each of them uses one half's elements.
+
+    What a tensor copy has brought lies in shared memory, from where whoever needs an element takes it.
+    """
+    if problem.accesses.get(half) or half in problem.boxes or not any(is_join(*step) for step in path):
         return False
     needed = math.prod(map(padded, problem.shapes[half])) >> layout.thread_bits
     return layout.num_registers > max(needed, 1)

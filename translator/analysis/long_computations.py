@@ -1,0 +1,69 @@
+"""Which expressions take several instructions: functions, and quotients by what is no power of two.
+
+In: an expression. Out: whether it takes long. The compiler branches around such a computation where its result is not always
+wanted, and what stands in a branch overlaps with nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from ..ir.nodes import Call, CallFunction, Expr, Literal
+from ..ir.walk import MOVES, children, expressions, statements, used_variables
+from ..ops.registry import OPS
+from .facts import Facts
+
+
+def takes_long(expr: Expr, named: Container[Expr] = ()) -> bool:
+    """Whether an expression computes a function or a quotient, which the compiler would branch around.
+
+    What is `named` is computed elsewhere.
+    """
+    pending = [expr]
+    while pending:
+        part = pending.pop()
+        if part in named:
+            continue
+        if isinstance(part, Call) and ((part.op in OPS and OPS[part.op].long) or _is_quotient(part)):
+            return True
+        if isinstance(part, CallFunction):
+            inner = [expr for statement in statements(part.function.body) for expr in expressions(statement)]
+            if any(map(takes_long, inner)):
+                return True
+        pending += children(part)
+    return False
+
+
+def _is_quotient(call: Call) -> bool:
+    """Whether integers are divided by more than a shift."""
+    return call.op in ("floordiv", "mod") and not is_power_of_two(call.args[1])
+
+
+def is_power_of_two(expr: Expr) -> bool:
+    """Whether an expression is a number that is a power of two."""
+    while isinstance(expr, Call) and expr.op in MOVES:
+        expr = expr.args[0]
+    value = int(expr.value) if isinstance(expr, Literal) else 0
+    return value > 0 and value & (value - 1) == 0
+
+
+def is_found_slowly(places: Expr, facts: Facts) -> bool:
+    """Whether the elements of a tile of addresses or indices follow from a computation for each that takes long."""
+    pending, seen = [places], set()
+    while pending:
+        part = pending.pop()
+        if _is_slow(part):
+            return True
+        new = {v for v in used_variables(part) if v.type.is_tile and v in facts.index | facts.absorbed} - seen
+        seen |= new
+        pending += [facts.definitions[variable] for variable in new]
+    return False
+
+
+def _is_slow(expr: Expr) -> bool:
+    """Whether an expression takes long for each element of a tile: what scalars are computed from is computed once."""
+    if not expr.type.is_tile:
+        return False
+    if isinstance(expr, Call) and ((expr.op in OPS and OPS[expr.op].long) or _is_quotient(expr)):
+        return True
+    return any(map(_is_slow, children(expr)))
