@@ -6,11 +6,12 @@ wanted, and what stands in a branch overlaps with nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
-from ..ir.nodes import Call, CallFunction, Expr, Literal
-from ..ir.walk import MOVES, children, expressions, statements, used_variables
+from ..ir.nodes import Call, CallFunction, Expr, Literal, Use, Variable
+from ..ir.walk import MOVES, children, expressions, statements
 from ..ops.registry import OPS
+from .axis_info import AxisInfo, axis_info
 from .facts import Facts
 
 
@@ -47,23 +48,22 @@ def is_power_of_two(expr: Expr) -> bool:
     return value > 0 and value & (value - 1) == 0
 
 
-def is_found_slowly(places: Expr, facts: Facts) -> bool:
-    """Whether the elements of a tile of addresses or indices follow from a computation for each that takes long."""
-    pending, seen = [places], set()
+def is_found_slowly(places: Expr, facts: Facts, environment: Mapping[Variable, AxisInfo]) -> bool:
+    """Whether the elements of a tile of addresses or indices follow from a computation for each that takes long.
+
+    A quotient that neighbours have in common, or a remainder that rises by 1, is computed once for all of them.
+    """
+    pending, seen = [places], set[Variable]()
     while pending:
         part = pending.pop()
-        if _is_slow(part):
-            return True
-        new = {v for v in used_variables(part) if v.type.is_tile and v in facts.index | facts.absorbed} - seen
-        seen |= new
-        pending += [facts.definitions[variable] for variable in new]
+        if not part.type.is_tile:
+            continue  # what scalars are computed from is computed once
+        if isinstance(part, Call) and ((part.op in OPS and OPS[part.op].long) or _is_quotient(part)):
+            info = axis_info(part, environment)
+            if max(*info.constancy, *info.contiguity) == 1:
+                return True
+        if isinstance(part, Use) and part.variable in facts.index | facts.absorbed and part.variable not in seen:
+            seen.add(part.variable)
+            pending.append(facts.definitions[part.variable])
+        pending += children(part)
     return False
-
-
-def _is_slow(expr: Expr) -> bool:
-    """Whether an expression takes long for each element of a tile: what scalars are computed from is computed once."""
-    if not expr.type.is_tile:
-        return False
-    if isinstance(expr, Call) and ((expr.op in OPS and OPS[expr.op].long) or _is_quotient(expr)):
-        return True
-    return any(map(_is_slow, children(expr)))

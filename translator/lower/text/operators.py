@@ -16,7 +16,9 @@ INFIX = re.compile(r"^(\{\w+\}) (\S+) (\{\w+\}|[\w.]+)$")
 PREFIX = re.compile(r"^([-!~])(\{\w+\})$")
 TERNARY = re.compile(r"^(\{\w+\}) \? (\{\w+\}) : (\{\w+\})$")
 OPPOSITES = {"+": "-", "-": "+"}
-NEGATIVE = re.compile(r"-([\w.]+(\[[^][]*\])*|\([^()]*\))")  # a number, a name, an element, or what stands in parentheses
+NEGATIVE = re.compile(
+    r"-([\w.]+(\[[^][]*\])*|\([^()]*\))"
+)  # a number, a name, an element, or what stands in parentheses
 WIDE_CAST = "static_cast<long long>("
 INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
 

@@ -43,7 +43,7 @@ def is_predicated(
         return False
     if access.width > 1 or len(layout.array_axes()) > 1:
         return False  # along several axes, the compiler shares addresses better where it sees plain accesses
-    if is_computed_anywhere(pointer, facts, {}) and not is_found_slowly(pointer, facts):
+    if is_computed_anywhere(pointer, facts, {}) and not is_found_slowly(pointer, facts, environment):
         registers = min(REGISTER_FILE >> layout.thread_bits, MOST_OF_THREAD) - OTHER_REGISTERS
         fewest = max(FEWEST, registers // 2)
     else:
