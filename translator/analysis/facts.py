@@ -20,7 +20,16 @@ from ..ir.nodes import (
     Variable,
 )
 from ..ir.structured import is_atomic, is_elementwise
-from ..ir.walk import MOVES, assignment_counts, only_values, read_variables, statements, subexpressions, used_variables
+from ..ir.walk import (
+    MOVES,
+    assignment_counts,
+    loops_around,
+    only_values,
+    read_variables,
+    statements,
+    subexpressions,
+    used_variables,
+)
 from .axis_info import AxisInfo, known_divisor
 from .flow import Environments, follow
 from .fused import converted_once
@@ -44,6 +53,7 @@ class Facts:
       unused: variables that nothing with an effect depends on; their statements become no code.
       known: what is known of each variable wherever it is read.
       environments: what is known of variables at each statement that accesses memory, by `id` of the statement.
+      loops: how many loops stand around the first assignment of a variable.
     """
 
     assignments: Counter[Variable]
@@ -53,6 +63,7 @@ class Facts:
     unused: frozenset[Variable]
     known: dict[Variable, AxisInfo]
     environments: Environments
+    loops: dict[Variable, int]
 
 
 def find_facts(kernel: Kernel) -> Facts:
@@ -72,7 +83,8 @@ def body_facts(
     index, absorbed = _index_variables(body, definitions, assignments)
     absorbed |= (converted_once(body, definitions) | _views(definitions, assignments, _dot_operands(body))) - index
     everywhere, environments = follow(body, known or {})
-    return Facts(assignments, definitions, index, absorbed, unused_variables(body, results), everywhere, environments)
+    unused = unused_variables(body, results)
+    return Facts(assignments, definitions, index, absorbed, unused, everywhere, environments, loops_around(body))
 
 
 def _index_variables(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from ..ir.nodes import Call, CallFunction, Expr, Literal, Use, Variable
-from ..ir.walk import MOVES, children, expressions, statements
+from ..ir.walk import MOVES, children, expressions, statements, used_variables
 from ..ops.registry import OPS
 from .axis_info import AxisInfo, axis_info
 from .facts import Facts
@@ -51,8 +51,10 @@ def is_power_of_two(expr: Expr) -> bool:
 def is_found_slowly(places: Expr, facts: Facts, environment: Mapping[Variable, AxisInfo]) -> bool:
     """Whether the elements of a tile of addresses or indices follow from a computation for each that takes long.
 
-    A quotient that neighbours have in common, or a remainder that rises by 1, is computed once for all of them.
+    A quotient that neighbours have in common, or a remainder that rises by 1, is computed once for all of them, and what an
+    outer loop computes stands in no branch of an inner one.
     """
+    inner = max((facts.loops.get(variable, 0) for variable in used_variables(places)), default=0)
     pending, seen = [places], set[Variable]()
     while pending:
         part = pending.pop()
@@ -64,6 +66,7 @@ def is_found_slowly(places: Expr, facts: Facts, environment: Mapping[Variable, A
                 return True
         if isinstance(part, Use) and part.variable in facts.index | facts.absorbed and part.variable not in seen:
             seen.add(part.variable)
-            pending.append(facts.definitions[part.variable])
+            if facts.loops.get(part.variable, 0) >= inner:
+                pending.append(facts.definitions[part.variable])
         pending += children(part)
     return False

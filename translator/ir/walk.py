@@ -95,6 +95,18 @@ def statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
         yield from nested(statement)
 
 
+def loops_around(block: tuple[Statement, ...], outer: int = 0) -> dict[Variable, int]:
+    """How many loops stand around the first assignment of every variable, `outer` of them around the block."""
+    found: dict[Variable, int] = {}
+    for statement in block:
+        for variable in assigned_variables(statement):
+            found.setdefault(variable, outer)
+        for body in bodies(statement):
+            inner = loops_around(body, outer + isinstance(statement, (For, While)))
+            found = inner | found
+    return found
+
+
 def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
     """The statements that every run of a block passes once: inlined functions are part of it."""
     for statement in block:
