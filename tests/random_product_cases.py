@@ -12,6 +12,7 @@ from random_modules import kernel_of
 from random_product_chains import backward, chained, powers, state, through_memory
 from random_product_shapes import halves, planes
 from random_product_sums import carried, either, packed, parts, plain, ragged, two_loops
+from random_product_words import words
 from random_products import EIGHT, FUNCTIONS, SUM, Writer
 from tilewright.runtime.jit import JITFunction
 
@@ -77,6 +78,7 @@ FAMILIES = (
     Family(through_memory, 1, "NK", "NK"),
     Family(powers, 1, "MNK", "NK"),
     Family(planes, 1, "MNK"),
+    Family(words, 2, "K"),
 )
 KINDS = (*["tl.float16"] * 6, *["tl.bfloat16"] * 2, *["tl.float32"] * 2, "tl.float64", *EIGHT)
 SHORT = ((1, 32), (8, 64), (48, 32), (16, 24), (80, 48), (64, 8), (5, 24), (4, 4))
@@ -115,6 +117,8 @@ def _tile(w: Writer, kind: str, family: Family) -> tuple[int, int, int]:
     k = max(w.pick(*sides), 32 if kind in EIGHT else 16)
     if w.chance(0.12):
         m, n = w.pick(*SHORT)
+    if family.write is words and w.chance(0.7):  # tiles that wgmma takes, and tensor copies bring
+        m, n, k = w.pick(64, 128), w.pick(64, 128, 128), w.pick(32, 64, 128)
     if family.write is planes:
         m, n, k = (min(side, 32) for side in (m, n, k))
     if family.write is halves:
