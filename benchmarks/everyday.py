@@ -23,6 +23,7 @@ from typing import Any
 import everyday_algebra_cases
 import everyday_cases
 import everyday_chunk_cases
+import everyday_fields_cases
 import everyday_images_cases
 import everyday_layers_cases
 import everyday_neighbours_cases
@@ -44,6 +45,7 @@ SOURCES = {
     "everyday_algebra.py": everyday_algebra_cases.CASES,
     "everyday_images.py": everyday_images_cases.CASES,
     "everyday_neighbours.py": everyday_neighbours_cases.CASES,
+    "everyday_fields.py": everyday_fields_cases.CASES,
 }
 
 
