@@ -14,8 +14,9 @@ from tilewright.explain import describe_stage
 from tilewright.frontend import build_kernel
 from tilewright.ir.nodes import Kernel
 from tilewright.ir.printer import print_kernel
+from tilewright.ir.rewrite import mapped_in, with_replaced
 from tilewright.ir.verify import InvalidKernelError
-from tilewright.ir.walk import statements
+from tilewright.ir.walk import say_the_same, statements
 from tilewright.pipeline import translate_stages
 from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.targets import find_target
@@ -56,6 +57,15 @@ def test_the_pass_that_broke_a_kernel_is_named(monkeypatch: pytest.MonkeyPatch) 
 def test_a_kernel_that_needs_no_pass_is_the_same_object() -> None:
     kernel = built(sums)
     assert preparing.prepared(kernel, OPTIONS, TARGET) is kernel
+
+
+def test_statements_that_say_the_same_are_still_two() -> None:
+    """Tables go by the statement itself: of two equal ones, as a loop that is written out has them, one alone is replaced."""
+    body = built(sums).body
+    again = mapped_in(body, lambda expr: expr)
+    assert say_the_same(body, again) and body != again
+    assert say_the_same(with_replaced((*body, *again), {again[0]: None}), (*body, *again[1:]))
+    assert not say_the_same(body, body[1:]) and not say_the_same(body, (replace(again[0], targets=()), *again[1:]))
 
 
 def test_a_pass_has_the_name_of_its_file() -> None:

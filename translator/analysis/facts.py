@@ -43,7 +43,7 @@ class Facts:
         their expression stands at its use.
       unused: variables that nothing with an effect depends on; their statements become no code.
       known: what is known of each variable wherever it is read.
-      environments: what is known of variables at each statement that accesses memory, by `id` of the statement.
+      environments: what is known of variables at each statement that accesses memory.
     """
 
     assignments: Counter[Variable]

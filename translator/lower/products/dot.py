@@ -24,11 +24,11 @@ from .operand import OperandPlace, operand_place
 
 def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
     """`target = dot(a, b, acc)`: sums into the target's registers, in place."""
-    if id(statement) in context.schedule.rings.started_ahead:
+    if statement in context.schedule.rings.started_ahead:
         return ()
-    plan = context.schedule.dots[id(statement)]
+    plan = context.schedule.dots[statement]
     first = _first_value(context, statement, plan)
-    if id(statement) in context.schedule.rings.postponed:
+    if statement in context.schedule.rings.postponed:
         if not plan.rows_in_registers:
             return first
         return (*first, write_fragments(context, plan, fragments_of(context, statement, plan)))
@@ -43,7 +43,7 @@ def start_dot(context: Context, statement: Assign, from_zero: bool) -> tuple[Nod
 
     The target is declared already, and holds what the sum starts from, unless that is zero.
     """
-    plan, target = context.schedule.dots[id(statement)], statement.target
+    plan, target = context.schedule.dots[statement], statement.target
     zero, name = literal_text(0, target.type.dtype), context.names.variable(target)
 
     def one(point: Point) -> tuple[Node, ...]:
@@ -111,8 +111,8 @@ def _copies_for_next(context: Context, statement: Assign) -> tuple[Node, ...]:
     if context.shared.in_turns:
         return ()
     nodes: tuple[Node, ...] = ()
-    for dot in context.around.next_dots.get(id(statement), ()):
-        plan = context.schedule.dots[id(dot)]
+    for dot in context.around.next_dots.get(statement, ()):
+        plan = context.schedule.dots[dot]
         for operand, is_a in copied_operands(plan):
             if operand.variable not in context.schedule.staged:
                 nodes += operand_place(context, dot, operand, is_a, plan.instruction)[0]

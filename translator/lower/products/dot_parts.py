@@ -59,14 +59,14 @@ class PartsAhead:
 def parts_ahead(context: Context, loop: For, ring: Ring, bounds: tuple[str, str, str]) -> PartsAhead | None:
     """How the parts of a loop's tiles are written ahead; None where its dots are others, or arrays take turns."""
     plans = context.schedule.dots
-    dots = [s for s in statements(loop.body) if id(s) in plans]
-    if len(dots) != 1 or context.shared.in_turns or not _is_of_parts(plans[id(dots[0])]):
+    dots = [s for s in statements(loop.body) if s in plans]
+    if len(dots) != 1 or context.shared.in_turns or not _is_of_parts(plans[dots[0]]):
         return None
     (dot,) = dots
-    plan = plans[id(dot)]
+    plan = plans[dot]
     if not isinstance(dot, Assign) or not {plan.a.variable, plan.b.variable} <= set(ring.tiles):
         return None
-    if not any(dot is statement for statement in top_statements(loop.body)):
+    if dot not in top_statements(loop.body):
         return None
     name, turn = context.names.shared_index("write_parts"), context.names.shared_index("turn")
     stage, stages = stage_word(context, ring), stages_name(context, ring)
@@ -142,8 +142,8 @@ def _array(
     variable = operand.variable
     element = variable.type.dtype if tile.itemsize == variable.type.dtype.itemsize else uint16
     purpose = f"{'a' if is_a else 'b'} {word}"
-    part = context.beside(id(statement), variable, word, ValueType(element, variable.type.shape))
-    name = context.shared.scratch_name(id(statement), purpose, part.name)
+    part = context.beside(statement, variable, word, ValueType(element, variable.type.shape))
+    name = context.shared.scratch_name(statement, purpose, part.name)
     before = () if count else context.before_write(name)
     sides = size_text(context, tile.shape).text
     type_ = "bfloat16s" if element is uint16 else "TF32"
@@ -155,7 +155,7 @@ def _array(
         stages, comment_of = PART_STAGES, "of tiles in parts: one is multiplied while the next is written"
         places = f"[{context.constant('PART_STAGES', PART_STAGES, comment_of, topic='stages')}]"
     array = Shared(name, element.cuda, f"{places}[{sides}]", stages * tile.stage_bytes, comment, alignment)
-    context.shared.scratch(id(statement), purpose, array)
+    context.shared.scratch(statement, purpose, array)
     base = f"{name}[{count} % {places[1:-1]}]" if count else name
     return OperandPlace(base, tile, Operand(part, operand.swapped), is_a), before
 
@@ -195,7 +195,7 @@ def lower_wgmma_parts(
         raise TypeError("not a dot of parts")
     target = context.names.variable(statement.target)
     name, rest = (
-        context.names.once(f"{target}_of_{word}", (word, id(statement))) for word in ("highest_parts", "lower_parts")
+        context.names.once(f"{target}_of_{word}", (word, statement)) for word in ("highest_parts", "lower_parts")
     )
     step = k_per_instruction(context, statement, plan)
     kk = context.names.shared_index("kk")

@@ -26,7 +26,7 @@ def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node,
     None in a kernel whose arrays take turns: the copies would keep their memory for the whole loop.
     """
     inner = list(nested(loop))
-    dots = [statement for statement in inner if id(statement) in context.schedule.dots]
+    dots = [statement for statement in inner if statement in context.schedule.dots]
     if not dots or context.shared.in_turns or context.role.name == "producer":
         return (), {}
     assigned = {variable for statement in inner for variable in assigned_variables(statement)}
@@ -34,7 +34,7 @@ def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node,
     lasting: Lasting = {}
     kinds: set[str] = set()
     for statement in dots:
-        plan = context.schedule.dots[id(statement)]
+        plan = context.schedule.dots[statement]
         for operand, is_a in copied_operands(plan) if plan.instruction.kind != "fma" else ():
             if operand.variable in assigned | set(context.schedule.staged):
                 continue

@@ -19,6 +19,7 @@ from ..accesses.conditions import copies_guard
 from ..accesses.vectors import vectors, width_name
 from ..context import Context, ctype
 from ..shared.arrays import side_text, size_text
+from ..shared.memory import Owner
 from ..text.element import indexed, run_at
 from ..text.literals import literal_text
 from ..text.point import Point, coordinate
@@ -29,9 +30,9 @@ TRANSPOSED_STAGES = 2
 
 
 def shared_array(
-    context: Context, owner: int, purpose: str, name: str, variable: Variable, tile: SharedTile, comment: str
+    context: Context, owner: Owner, purpose: str, name: str, variable: Variable, tile: SharedTile, comment: str
 ) -> None:
-    """Asks for the array of a tile, with all its stages: for a `purpose` of a statement, or of a variable (by its key)."""
+    """Asks for the array of a tile, with all its stages: for a `purpose` of a statement or of a variable."""
     sides = size_text(context, tile.shape).text
     stages = (
         f"[{context.constant('NUM_STAGES', tile.stages, 'tiles in shared memory at once', topic='stages')}]"
@@ -140,8 +141,8 @@ def operand_place(
     if (variable, tile) in context.progress.copied:
         return (), OperandPlace(context.progress.copied[variable, tile], tile, operand, is_a)
     purpose = "a" if is_a else "b"
-    name = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
-    shared_array(context, id(statement), purpose, name, variable, tile, f"{variable.name}, for the dot")
+    name = context.shared.scratch_name(statement, purpose, f"{variable.name}_shared")
+    shared_array(context, statement, purpose, name, variable, tile, f"{variable.name}, for the dot")
     place = OperandPlace(name, tile, operand, is_a)
     if not context.shared.in_turns:
         context.progress.copied[variable, tile] = name
@@ -157,8 +158,8 @@ def _transposed(
     """
     variable, purpose = operand.variable, "a" if is_a else "b"
     choices = f"{variable.name}_turned", f"{variable.name}_turned_for_dot"
-    runs_on = context.around.trip_count != "" and id(statement) in context.around.in_flight
-    name = context.shared.scratch_name(id(statement), purpose, *choices, lasting=runs_on)
+    runs_on = context.around.trip_count != "" and statement in context.around.in_flight
+    name = context.shared.scratch_name(statement, purpose, *choices, lasting=runs_on)
     before, array = context.before_write(name), name
     outer, stages = "", 1
     if runs_on:
@@ -171,7 +172,7 @@ def _transposed(
     context.ahead.transposed[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
     size, comment = stages * tile.stage_bytes, f"{variable.name}, contiguous along K"
     context.shared.scratch(
-        id(statement), purpose, Shared(name, ctype(variable.type), f"{outer}[{sides}]", size, comment, alignment)
+        statement, purpose, Shared(name, ctype(variable.type), f"{outer}[{sides}]", size, comment, alignment)
     )
     context.use_helper("swizzled")
     context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)

@@ -145,11 +145,11 @@ def _declarations(context: Context, stagger: Stagger) -> tuple[Node, ...]:
     nodes: list[Node] = []
     for dot in stagger.ahead:
         nodes += [
-            Line(f"{context.declaration(dot.target, plans[id(dot)].layout)};")
+            Line(f"{context.declaration(dot.target, plans[dot].layout)};")
             for _ in range(context.declares(dot, dot.target))
         ]
-    if plans[id(stagger.late)].rows_in_registers:
-        declaration = fragments_of(context, stagger.late, plans[id(stagger.late)]).declaration
+    if plans[stagger.late].rows_in_registers:
+        declaration = fragments_of(context, stagger.late, plans[stagger.late]).declaration
         nodes.append(Line(f"{declaration};", f"what the product for {stagger.late.target.name} reads"))
     return tuple(nodes)
 
@@ -212,11 +212,11 @@ def _compute_function(
     )
     naming = [_stage(context, ring, turn)] if _last_reading(statement, ring.tiles) else []
     if (read := _last_reading(statement, stagger.early)) is not None:
-        context.notes.after[id(read)] = (
+        context.notes.after[read] = (
             Line("__syncwarp();", "every lane has read its part"),
             _release(context, ring, "early_empty", turn),
         )
-    context.notes.before[id(stagger.settled)] = settled
+    context.notes.before[stagger.settled] = settled
     nodes = (*naming, *lower_body(context, statement, body))
     index = f"{ctype(statement.variable.type)} {context.names.variable(ring.loop)}"
     header = f"const auto {name} = [&]({index}, int {turn})"
@@ -243,7 +243,7 @@ def _others(ring: Ring, stagger: Stagger) -> tuple[Variable, ...]:
 
 def _reads(context: Context, stagger: Stagger, tiles: tuple[Variable, ...]) -> bool:
     """Whether a dot ahead reads one of some tiles."""
-    plans = [context.schedule.dots[id(dot)] for dot in stagger.ahead]
+    plans = [context.schedule.dots[dot] for dot in stagger.ahead]
     return any(operand.variable in tiles for plan in plans for operand in (plan.a, plan.b))
 
 
@@ -261,4 +261,4 @@ def _release(context: Context, ring: Ring, word: str, count: str) -> Branch:
 def _pins(context: Context, dots: tuple[Assign, ...]) -> tuple[Node, ...]:
     """Makes the sums of dots ordinary registers again."""
     plans, names = context.schedule.dots, context.names
-    return tuple(pin(context, names.variable(dot.target), plans[id(dot)].instruction.accumulator) for dot in dots)
+    return tuple(pin(context, names.variable(dot.target), plans[dot].instruction.accumulator) for dot in dots)

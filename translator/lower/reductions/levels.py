@@ -76,13 +76,13 @@ def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) 
     """Through shared memory: a slot per warp along the axis and per kept element."""
     warps = 1 << len(plan.warp_bits)
     kept = _kept_shape(plan)
-    shared_name = context.shared.scratch_name(id(statement), "partial", f"{name}_partial")
+    shared_name = context.shared.scratch_name(statement, "partial", f"{name}_partial")
     state = plan.combination.state
     size = warps * math.prod(padded(side) for side in kept) * context.needs.size_of(state)
     comment = "partial results by warp"
     leading = _warps_text(context, plan, name)
     array = Shared(shared_name, state, dimensions(context, kept, leading), size, comment)
-    context.shared.scratch(id(statement), "partial", array)
+    context.shared.scratch(statement, "partial", array)
     before = context.before_write(shared_name)
     if plan.over_block or plan.over_block_by_rows:
         helper = "block_reduce" if plan.over_block else "block_reduce_rows"

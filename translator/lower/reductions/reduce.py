@@ -29,7 +29,7 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
     call = statement.value
     if not isinstance(call, Call):
         raise TypeError("not a reduction")
-    source = context.schedule.statement_layouts[id(statement)]
+    source = context.schedule.statement_layouts[statement]
     axis = call.attribute("axis")
     axes = tuple(range(source.rank)) if axis is None else (axis,)
     kept = Layout((), source.thread_bits) if axis is None else drop_axis(source, axis)
@@ -65,7 +65,7 @@ def _reduce_and_move(context: Context, statement: Assign, plan: Reduction, layou
     That is so where the result's other neighbours, such as the running sum that it is added to, were settled first.
     """
     target = statement.target
-    own = context.beside(id(statement), target, "reduced")
+    own = context.beside(statement, target, "reduced")
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))
     single = not plan.kept.array_axes()
@@ -120,7 +120,7 @@ def _over_two_chains(
     def element(place: Text) -> Text:
         return _masked(context, plan, source_point(plan, kept, zero | {axis: Index(place)}))
 
-    odd = context.names.once(f"{statement.target.name}_odd", ("odd", id(statement)))
+    odd = context.names.once(f"{statement.target.name}_odd", ("odd", statement))
     header = f"for (int {index} = 2; {index} < {context.count(plan.source.axes[axis])}; {index} += 2)"
     both = (
         Line(combine_line(expression, result, element(Text(index)))),

@@ -48,7 +48,7 @@ def find_bounds(context: Context, statement: For) -> tuple[list[Node], Bounds]:
     for word, bound in (("start", statement.start), ("stop", statement.stop), ("step", statement.step)):
         text = context.speller.spell(bound)
         if changed.intersection(used_variables(bound)):
-            name = context.names.variable(context.beside(id(statement), variable, word))
+            name = context.names.variable(context.beside(statement, variable, word))
             nodes.append(
                 Line(f"const {ctype(variable.type)} {name} = {text.text};", "the loop's bounds are taken once")
             )

@@ -78,7 +78,7 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> str:
     context.ahead.own[target] = f"{name}[{stage_word(context, ring)}]" if ring.stages > 1 else name
     if target in context.schedule.block_copies:
         tile = context.schedule.block_copies[target].tile
-        shared_array(context, target.key, "own", name, target, tile, f"{target.stem} on its way, {tile_comment(tile)}")
+        shared_array(context, target, "own", name, target, tile, f"{target.stem} on its way, {tile_comment(tile)}")
         return name
     counts, elements = _counts(context, load) if target.type.is_tile else ((), 1)
     copy = context.schedule.warp_copies.get(target)
@@ -89,7 +89,7 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> str:
     outer = f"[{stages}]" if ring.stages > 1 else ""
     align = CHUNK_BYTES if target.type.is_tile else None
     array = Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment, align)
-    context.shared.scratch(target.key, "own", array)
+    context.shared.scratch(target, "own", array)
     return name
 
 
@@ -222,7 +222,7 @@ def copies_ahead(
         Line("cp_async_commit();", "possibly of nothing: one group per iteration"),
     )
     free, arrival = _around_reads(context, loads, stages)
-    context.notes.after[id(loads[-1])] = (*free, *more)
+    context.notes.after[loads[-1]] = (*free, *more)
     count = context.names.shared_index("trip" if position else "stage")
     first = _first_copies(statement, ring, bounds, ahead, load_tiles, stages, position, count)
     in_turns = tuple(filter(context.shared.takes_turns, arrays))

@@ -101,9 +101,9 @@ def read_ahead(
 def running_totals(context: Context, loop: For, ring: Ring, body: Body) -> tuple[Node, ...]:
     """What is assigned behind the copies of an iteration, in their order, so that those of the next find their addresses."""
     own = tuple(s for s in top_statements(loop.body) if isinstance(s, Assign) and s.targets[0] in ring.running)
-    context.notes.behind_copies -= set(map(id, own))  # where a loop is lowered a second time
+    context.notes.behind_copies -= set(own)  # where a loop is lowered a second time
     nodes = body(own)
-    context.notes.behind_copies |= set(map(id, own))
+    context.notes.behind_copies |= set(own)
     return nodes
 
 
@@ -123,7 +123,7 @@ def read_values(
     registers: list[Node] = []
     reading: list[Node] = []
     for load in loads:
-        variable = context.temporary(id(load), f"next_{load.target.name}", load.target.type)
+        variable = context.temporary(load, f"next_{load.target.name}", load.target.type)
         context.ahead.values[load.target] = context.names.variable(variable)
         registers.append(_register(context, variable, "for the next iteration"))
         note = tag(load.origin, "read ahead", bool(reading), again=True)
@@ -133,7 +133,7 @@ def read_values(
     what = Comment(f"Reads the values of the iteration at `{name}`.")
     filling = Loop(f"const auto {function} = [&]({kind} {name})", tuple(reading), closing="};")
     found = ReadingAhead((*registers, what, filling), (function,), loop, bounds)
-    context.notes.after[id(loads[-1])] = found.behind_copies(name)
+    context.notes.after[loads[-1]] = found.behind_copies(name)
     return found
 
 

@@ -132,7 +132,7 @@ def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bou
     flying = _flying(context, statement, ring)
     order, being_read = context.order.snapshot(), set(context.shared.being_read)
     head = context.barrier("everyone's share is there, and nobody reads the stage that is filled next")
-    in_flight = context.around.in_flight | {id(product) for product in flying}
+    in_flight = context.around.in_flight | set(flying)
     with context.inside(replace(context.around, in_flight=in_flight)):
         inner = lower_body(context, statement, body)
     if flying:
@@ -171,7 +171,7 @@ def _flying(context: Context, statement: For, ring: Ring) -> tuple[Assign, ...]:
 
 def _transposes(context: Context, dot: Assign) -> bool:
     """Whether a dot transposes an operand in shared memory."""
-    plan, staged = context.schedule.dots[id(dot)], context.schedule.staged
+    plan, staged = context.schedule.dots[dot], context.schedule.staged
     return any(
         transposed_tile(operand, staged[operand.variable], is_a, plan.instruction) is not None
         for operand, is_a in ((plan.a, True), (plan.b, False))

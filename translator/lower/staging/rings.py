@@ -123,7 +123,7 @@ def lower_consumer_loop(context: Context, statement: For, ring: Ring, bounds: Bo
         context.use_helper(helper)
     lane, operands = context.lane(), bounds.operands()
     sums = products_in(context, statement) if ring.overlapped else ()
-    in_flight = context.around.in_flight | {id(s) for s in sums}
+    in_flight = context.around.in_flight | set(sums)
     context.ahead.stage_of |= dict.fromkeys(ring.tiles, word)
     around = replace(context.around, in_flight=in_flight, trip_count=position if ring.overlapped else "")
     with context.inside(around):
@@ -187,14 +187,14 @@ def _running_on(
 
 def products_in(context: Context, loop: For) -> tuple[Assign, ...]:
     """The dots of a loop."""
-    return tuple(s for s in statements(loop.body) if isinstance(s, Assign) and id(s) in context.schedule.dots)
+    return tuple(s for s in statements(loop.body) if isinstance(s, Assign) and s in context.schedule.dots)
 
 
 def only_sums(context: Context, loop: For) -> bool:
     """Whether nothing in a loop but its dots touches their sums."""
     dots = products_in(context, loop)
     sums = {dot.target for dot in dots}
-    others = [s for s in statements(loop.body) if not any(s is dot for dot in dots)]
+    others = [s for s in statements(loop.body) if s not in dots]
     return not any(sums & {*assigned_variables(s), *read_variables(s)} for s in others)
 
 
@@ -202,7 +202,7 @@ def products_complete(context: Context, dots: tuple[Assign, ...]) -> tuple[Node,
     """The wait for all products, and for their sums to be ordinary registers again."""
     nodes: list[Node] = [Line("wgmma_wait<0>();", "all products are complete")] if dots else []
     for variable in dict.fromkeys(dot.target for dot in dots):
-        plan = next(context.schedule.dots[id(dot)] for dot in dots if dot.target is variable)
+        plan = next(context.schedule.dots[dot] for dot in dots if dot.target is variable)
         nodes.append(pin(context, context.names.variable(variable), plan.instruction.accumulator))
     return tuple(nodes)
 
@@ -246,7 +246,7 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     tile = context.schedule.staged[target]
     name = context.names.variable(target)
     owner = context.schedule.rings.twins.get(target, target)
-    shared_array(context, owner.key, "staged", name, target, tile, tile_comment(tile))
+    shared_array(context, owner, "staged", name, target, tile, tile_comment(tile))
     if context.role.name != "producer" or not isinstance(statement.value, Call):
         return ()
     ring = next(ring for ring in context.schedule.rings.rings if target in ring.tiles)

@@ -139,7 +139,7 @@ class Speller:
             case Use(variable=variable):
                 return self._variable_text(variable, point if expr.type.is_tile else None, wide)
             case CallFunction():
-                self.used.functions.setdefault(id(expr.function), expr)
+                self.used.functions.setdefault(expr.function, expr)
                 args = ", ".join(self.text(arg, self._down(expr, arg, point)) for arg in expr.args)
                 return Text(f"{self._function_name(expr.function)}({args})")
             case Call() if (called := self._called.get(expr)) is not None:

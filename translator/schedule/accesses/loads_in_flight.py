@@ -31,14 +31,19 @@ FEW_OTHERS = 16  # registers beside those, without a loop
 
 
 def blocks_for_loads(
-    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], exchanges: Set[int], peak: int, num_threads: int
+    kernel: Kernel,
+    facts: Facts,
+    layouts: Mapping[Variable, Layout],
+    exchanges: Set[Statement],
+    peak: int,
+    num_threads: int,
 ) -> int | None:
     """Blocks to leave room for; None where no loop is such a one.
 
-    `exchanges` are the `id`s of statements in which threads wait for each other, `peak` the registers of the tiles.
+    `exchanges` are the statements in which threads wait for each other, `peak` the registers of the tiles.
     """
     loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
-    waiting = any(id(inner) in exchanges for loop in loops for inner in statements(loop.body))
+    waiting = any(inner in exchanges for loop in loops for inner in statements(loop.body))
     if waiting or not any(_adds_up(loop, facts, layouts) for loop in loops):
         return None
     fit = REGISTER_FILE // ((peak + ADDRESSES) * num_threads)

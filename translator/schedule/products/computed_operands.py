@@ -86,13 +86,13 @@ def read_boxes(plan: RingPlan, loop: For, top: list[Statement]) -> None:
     sums = Counter(statement.target for statement, _ in dot_statements(plan.kernel))
     for statement, _ in dot_statements(plan.kernel):
         alone = sums[statement.target] == 1 and _any_layout(loop, statement.target)
-        if not alone or not any(statement is other for other in top):
+        if not alone or statement not in top:
             continue
-        found = computed_operand(plan.kernel, plan.facts, plan.dots, plan.dots.plans[id(statement)])
+        found = computed_operand(plan.kernel, plan.facts, plan.dots, plan.dots.plans[statement])
         if found is None or not found[1] <= loads.keys():
             continue
-        chosen = _rows_from_registers(plan.dots.plans[id(statement)], found[0], plan.options.num_warps)
-        new = [loads[variable] for variable in found[1] if id(loads[variable]) not in plan.replaced]
+        chosen = _rows_from_registers(plan.dots.plans[statement], found[0], plan.options.num_warps)
+        new = [loads[variable] for variable in found[1] if loads[variable] not in plan.replaced]
         boxes = [box_to_read(plan, load, loop) for load in new]
         if chosen is None or any(box is None for box in boxes):
             continue
@@ -137,12 +137,12 @@ def with_computed_operands(kernel: Kernel, facts: Facts, dots: Dots, num_warps: 
     }
     if not boxes:
         return dots
-    chosen: dict[int, DotPlan] = {}
+    chosen: dict[Statement, DotPlan] = {}
     sums = Counter(statement.target for statement, _ in dot_statements(kernel))
     loops = [s for s in statements(kernel.body) if isinstance(s, For)]
-    loop_of = {id(inner): loop for loop in loops for inner in statements(loop.body)}  # the innermost comes last
+    loop_of = {inner: loop for loop in loops for inner in statements(loop.body)}  # the innermost comes last
     for statement, _ in dot_statements(kernel):
-        plan, loop = dots.plans[id(statement)], loop_of.get(id(statement))
+        plan, loop = dots.plans[statement], loop_of.get(statement)
         found = computed_operand(kernel, facts, dots, plan)
         if found is not None and found[1] <= boxes.keys():
             operand, sources = found
@@ -151,7 +151,7 @@ def with_computed_operands(kernel: Kernel, facts: Facts, dots: Dots, num_warps: 
                 along_k = all(boxes[one].fast == k_axis(operand, operand is plan.a) for one in sources)
                 plan = _rows_from_registers(plan, operand, num_warps, not along_k) or plan
         if plan.fragment is not None and sums[statement.target] == 1:
-            chosen[id(statement)] = plan
+            chosen[statement] = plan
     return replace(dots, plans=dots.plans | chosen)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...frozen import frozen
-from ...ir.nodes import Variable
+from ...ir.nodes import Statement, Variable
 from ..tiles.layout import Layout
 from .instructions import Instruction
 from .shared_tiles import SharedTile
@@ -82,7 +82,7 @@ class DotPlan:
 
 @frozen
 class Dots:
-    """The plans of all dots by `id` of the statement, and the loaded tiles that they multiply from shared memory.
+    """The plans of all dots, and the loaded tiles that they multiply from shared memory.
 
     Attributes:
       plans: the plans.
@@ -91,6 +91,6 @@ class Dots:
         (`schedule/staging/box_reads.py`).
     """
 
-    plans: dict[int, DotPlan]
+    plans: dict[Statement, DotPlan]
     staged: dict[Variable, SharedTile]
     mixed: dict[Variable, SharedTile]

@@ -96,7 +96,7 @@ def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) ->
 
 def _wants_parts_elsewhere(dots: Dots, statement: Assign) -> bool:
     """Whether a dot of parts has an operand that does not lie in shared memory, where threads find it and write its parts."""
-    plan = dots.plans[id(statement)]
+    plan = dots.plans[statement]
     if plan.instruction.kind != "wgmma" or plan.instruction.split is None:
         return False
     return any(operand.variable not in dots.staged for operand in (plan.a, plan.b))
@@ -107,7 +107,7 @@ def _operands_to_transpose(dots: Dots, statement: Assign, computed: Mapping[Vari
 
     `computed` ones are written there by threads, which hold consecutive elements along the axis that it says.
     """
-    plan, count = dots.plans[id(statement)], 0
+    plan, count = dots.plans[statement], 0
     for operand, is_a in ((plan.a, True), (plan.b, False)):
         itemsize, tile = operand.variable.type.dtype.itemsize, dots.staged.get(operand.variable)
         fast = tile.fast if tile is not None else computed.get(operand.variable)
@@ -138,7 +138,7 @@ def _computed_axes(kernel: Kernel, facts: Facts, dots: Dots) -> dict[Variable, i
 def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], options: Options, target: Target) -> Dots:
     """The plans for given kinds of instructions."""
     uses = Counter(read_inside(kernel.body))
-    plans: dict[int, DotPlan] = {}
+    plans: dict[Statement, DotPlan] = {}
     for statement, call in dot_statements(kernel):
         kind = kinds[statement.target]
         layout = _layout(kind, statement.target.type.shape, options.num_warps)
@@ -146,7 +146,7 @@ def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], option
         a, b = (operand_of(arg) for arg in call.args[:2])
         if layout is None or instruction is None or a is None or b is None:
             raise TypeError("a dot whose operands have no name")
-        plans[id(statement)] = DotPlan(instruction, layout, a, b)
+        plans[statement] = DotPlan(instruction, layout, a, b)
     return Dots(plans, *(_loaded_tiles(kernel, facts, plans, uses) if kinds else ({}, {})))
 
 
@@ -205,7 +205,7 @@ def wgmma_of(call: Call, options: Options, target: Target) -> Instruction | str:
 
 
 def _loaded_tiles(
-    kernel: Kernel, facts: Facts, plans: Mapping[int, DotPlan], uses: Mapping[Variable, int]
+    kernel: Kernel, facts: Facts, plans: Mapping[Statement, DotPlan], uses: Mapping[Variable, int]
 ) -> tuple[dict[Variable, SharedTile], dict[Variable, SharedTile]]:
     """The loaded tiles that tensor-core dots alone read, and those that others read too, contiguous as memory is."""
     reads: dict[Variable, list[tuple[int, Instruction]]] = {}  # the axis of K, for every use
@@ -252,7 +252,7 @@ def _fills_with_zeros(load: Call) -> bool:
 
 def _contiguous_axis(statement: Statement, load: Call, facts: Facts, induction: Induction) -> int:
     pointer = induction.value_at(load.args[0], statement) or load.args[0]  # what loops add does not hide the axes
-    info = axis_info(pointer, facts.environments[id(statement)])
+    info = axis_info(pointer, facts.environments[statement])
     rank = load.type.rank
     runs = info.contiguity
     if runs[rank - 2] == runs[rank - 1]:

@@ -57,7 +57,7 @@ def held_operands(kernel: Kernel, facts: Facts, dots: Dots, words: dict[Variable
     sums = Counter(statement.target for statement, _ in dot_statements(kernel))
     plans = dict(dots.plans)
     for statement, call in dot_statements(kernel):
-        plan = plans[id(statement)]
+        plan = plans[statement]
         b = plan.b.variable
         alone = sums[statement.target] == 1 and uses[b] == 1 and b not in dots.staged and b not in facts.index
         kept = len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is statement.target
@@ -65,7 +65,7 @@ def held_operands(kernel: Kernel, facts: Facts, dots: Dots, words: dict[Variable
         if alone and kept and facts.assignments[b] == 1 and (held := _held(plan, words.get(b, Words()), along_rows)):
             rows = (*(ROWS_OF_MATRIX if along_rows else ROWS_OF_LANES[held.run]), *plan.layout.axes[0][3:])
             layout = Layout((rows, _axis_of_sum(held)), plan.layout.thread_bits)
-            plans[id(statement)] = replace(plan, layout=layout, held=held)
+            plans[statement] = replace(plan, layout=layout, held=held)
     return replace(dots, plans=plans)
 
 

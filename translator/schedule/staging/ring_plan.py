@@ -126,14 +126,14 @@ class Rings:
         return tuple(one for ring in self.rings for one in ring.ahead)
 
     @property
-    def started_ahead(self) -> frozenset[int]:
-        """The dots, by `id`, that loops start before the statements of an iteration."""
-        return frozenset(id(dot) for ring in self.rings if ring.stagger for dot in ring.stagger.ahead)
+    def started_ahead(self) -> frozenset[Statement]:
+        """The dots that loops start before the statements of an iteration."""
+        return frozenset(dot for ring in self.rings if ring.stagger for dot in ring.stagger.ahead)
 
     @property
-    def postponed(self) -> frozenset[int]:
-        """The dots, by `id`, that loops start in the next iteration."""
-        return frozenset(id(ring.stagger.late) for ring in self.rings if ring.stagger)
+    def postponed(self) -> frozenset[Statement]:
+        """The dots that loops start in the next iteration."""
+        return frozenset(ring.stagger.late for ring in self.rings if ring.stagger)
 
     @property
     def has_producer(self) -> bool:
@@ -158,12 +158,14 @@ class RingPlan:
     not_ahead: frozenset[Variable]  # tiles whose loads stay where they are: see `loads_not_ahead`
 
     last_key: int  # of the variables so far
-    replaced: dict[int, Statement] = field(default_factory=dict)
-    added: dict[tuple[int, bool], list[Statement]] = field(default_factory=dict)  # what makes maps: see `with_replaced`
+    replaced: dict[Statement, Statement] = field(default_factory=dict)
+    added: dict[tuple[Statement, bool], list[Statement]] = field(
+        default_factory=dict
+    )  # what makes maps: see `with_replaced`
     rings: list[Ring] = field(default_factory=list)
     for_next: list[Variable] = field(default_factory=list)
     maps: dict[tuple[object, ...], TensorMap] = field(default_factory=dict)
     guards: dict[str, None] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)
-    totals: dict[int, tuple[RunningTotal, ...]] = field(default_factory=dict)  # of irregular steps, by `id` of the loop
+    totals: dict[Statement, tuple[RunningTotal, ...]] = field(default_factory=dict)  # of irregular steps, by loop
     blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked

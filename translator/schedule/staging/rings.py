@@ -118,7 +118,7 @@ def plan_rings(
         replace(ring, counted=ring.counted or repeated or axes > 0) for ring in share_rings(plan.rings, plan.replaced)
     )
     body = with_replaced(kernel.body, plan.replaced, plan.added)
-    replaced = [s for s in statements(kernel.body) if id(s) in plan.replaced]
+    replaced = [s for s in statements(kernel.body) if s in plan.replaced]
     folded = where_from(kernel.body, {variable for s in replaced for variable in read_variables(s)})
     repeats = any(nested for loop, nested in loops if any(ring.loop is loop.variable for ring in rings))
     found = Rings(
@@ -186,7 +186,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     ahead, tiles = take(plan, moved), tuple(one.statement.target for one in moved)
     if moved:
         load_into_registers(plan, loop, top)
-    own = [one for one in own_loads(plan, loop, top) if id(one.statement) not in plan.replaced]
+    own = [one for one in own_loads(plan, loop, top) if one.statement not in plan.replaced]
     own = without_numbers(plan, own, moved)
     held = tuple(one.statement.target for one in own)
     stages = max(_of_use(plan, loop, min(plan.options.num_stages, most_stages)), LEAST_STAGES)
@@ -213,10 +213,10 @@ def _box_ring(plan: RingPlan, loop: For, top: list[Statement], boxes: _Boxes, co
         if statement.target in plan.dots.mixed:
             multiply_where_it_lies(plan, statement, read_box(plan, statement, (box, tile), loop))
         else:
-            plan.replaced[id(statement)] = box_load(plan, statement, box, tile, loop.variable)
+            plan.replaced[statement] = box_load(plan, statement, box, tile, loop.variable)
     read_boxes(plan, loop, top)
     read_large_tiles(plan, loop, _still_own(plan, loop, top))
-    planned = (plan.replaced.get(id(s), s) for s in top)
+    planned = (plan.replaced.get(s, s) for s in top)
     tiles = tuple(s.target for s in planned if assigns(s, "box_load"))
     load_into_registers(plan, loop, top)
     own = without_numbers(plan, _still_own(plan, loop, top), [])
@@ -233,7 +233,7 @@ def _box_ring(plan: RingPlan, loop: For, top: list[Statement], boxes: _Boxes, co
 
 def _still_own(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
     """The loads of a loop that threads can make ahead, but for those that something else has taken the place of."""
-    return [one for one in own_loads(plan, loop, top) if id(one.statement) not in plan.replaced]
+    return [one for one in own_loads(plan, loop, top) if one.statement not in plan.replaced]
 
 
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
@@ -326,20 +326,21 @@ def _all_wgmma(plan: RingPlan, loads: list[Assign]) -> bool:
     wanted = {statement.target for statement in loads}
     for statement, call in dot_statements(plan.kernel):
         operands = {operand.variable for operand in map(operand_of, call.args[:2]) if operand}
-        if operands & wanted and plan.dots.plans[id(statement)].instruction.kind != "wgmma":
+        if operands & wanted and plan.dots.plans[statement].instruction.kind != "wgmma":
             return False
     return True
 
 
 def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
     """Whether nothing in the loop but its dots touches their sums, and all operands are loaded by the ring."""
-    dots = [(s, c) for s, c in dot_statements(plan.kernel) if any(s is other for other in statements(loop.body))]
+    inside = set(statements(loop.body))
+    dots = [(s, c) for s, c in dot_statements(plan.kernel) if s in inside]
     sums = {statement.target for statement, _ in dots}
-    own = {id(statement) for statement, _ in dots}
-    if not all(any(s is other for other in top_statements(loop.body)) for s, _ in dots):
+    own = {statement for statement, _ in dots}
+    if not own <= set(top_statements(loop.body)):
         return False
     for dot, call in dots:
-        if plan.dots.plans[id(dot)].instruction.split is not None:
+        if plan.dots.plans[dot].instruction.split is not None:
             return False  # threads write the parts, and add the sums of a tile
         operands = [operand_of(arg) for arg in call.args[:2]]
         if any(operand is None or operand.variable not in tiles for operand in operands):
@@ -348,7 +349,7 @@ def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
         if len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is not dot.target:
             return False
     for statement in statements(loop.body):
-        if id(statement) in own:
+        if statement in own:
             continue
         read = set(read_variables(statement))
         if sums & (read | set(assigned_variables(statement))):
