@@ -21,11 +21,11 @@ from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context
 from ..shared.arrays import side_text, size_text
-from ..staging.loop_bounds import compared, steps_on
+from ..staging.loop_bounds import ONE, Bounds, compared, steps_on
 from ..staging.own_stages import stage_word
 from ..staging.ring_barriers import barrier_name, parity_of, position_name, stages_name
 from ..text.element import indexed
-from ..text.operators import multiplied
+from ..text.operators import Text, multiplied
 from ..text.point import Point
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .dot_wgmma import descriptor, k_step, pin, rows_step, tile_name, warpgroup_offset, wgmma_helper
@@ -56,7 +56,7 @@ class PartsAhead:
     count: str
 
 
-def parts_ahead(context: Context, loop: For, ring: Ring, bounds: tuple[str, str, str]) -> PartsAhead | None:
+def parts_ahead(context: Context, loop: For, ring: Ring, bounds: Bounds) -> PartsAhead | None:
     """How the parts of a loop's tiles are written ahead; None where its dots are others, or arrays take turns."""
     plans = context.schedule.dots
     dots = [s for s in statements(loop.body) if s in plans]
@@ -86,10 +86,13 @@ def parts_ahead(context: Context, loop: For, ring: Ring, bounds: tuple[str, str,
         Comment("Writes the parts of the tiles of a turn, as soon as these are there."),
         Loop(f"const auto {name} = [&](int {turn})", tuple(nodes), closing="};"),
     )
-    position, (start, stop, step) = position_name(context, ring), bounds
-    more = compared(loop, steps_on(context.names.variable(ring.loop), "1", step), stop)
+    position, following = (
+        position_name(context, ring),
+        steps_on(Text(context.names.variable(ring.loop)), ONE, bounds.step),
+    )
+    more = compared(loop, following, bounds.stop)
     return PartsAhead(
-        dot, function, Line(f"{name}({position if ring.counted else start});"),
+        dot, function, Line(f"{name}({position if ring.counted else bounds.start.text});"),
         Branch(more, (Line(f"{name}({position} + 1);"),)), position,
     )  # fmt: skip
 

@@ -20,11 +20,10 @@ from ...ir.walk import top_statements, used_variables
 from ...schedule.products.dots import is_box_read
 from ...schedule.staging.ring_plan import Ring, Stagger
 from ..context import Context, ctype
-from ..staging.loop_bounds import Body, Bounds, compared, steps_on
+from ..staging.loop_bounds import ONE, Body, Bounds, compared, steps_on
 from ..staging.own_stages import lower_body, stage_word
 from ..staging.ring_barriers import barrier_name, has, parity_of, position_name, stages_name
 from ..staging.rings import counting
-from ..text.operators import Text
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node
 from .dot import start_dot
@@ -42,9 +41,9 @@ def lower_staggered_loop(context: Context, statement: For, ring: Ring, bounds: B
     for helper in ("mbarrier_wait", "mbarrier_arrive", "wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     context.shared.in_functions = True
-    index, (start, stop, step) = context.names.variable(ring.loop), bounds.operands()
+    index, start = context.names.variable(ring.loop), bounds.start.text
     first, count = (position_name(context, ring), position_name(context, ring)) if ring.counted else (start, index)
-    last = f"{count} - 1" if ring.counted else f"{stop} - 1"
+    last = f"{count} - 1" if ring.counted else f"{bounds.stop.within(12)} - 1"
     start_function, start_name = _start_function(context, ring, stagger)
     late_function, late_name = _late_function(context, ring, stagger)
     compute_function, compute_name = _compute_function(context, statement, ring, stagger, body)
@@ -52,7 +51,7 @@ def lower_staggered_loop(context: Context, statement: For, ring: Ring, bounds: B
     read = _last_reading(statement, stagger.early)
     at_once = bool(stagger.early) and read is None
     free_early = [_release(context, ring, "early_empty", count)] if at_once else []
-    from_second = replace(bounds, start=Text(steps_on(start, "1", step)))
+    from_second = replace(bounds, start=steps_on(bounds.start, ONE, bounds.step))
     wait_turn, pass_turn = _turns(context)
     begin: list[Node] = [
         *wait_turn,
@@ -85,7 +84,7 @@ def lower_staggered_loop(context: Context, statement: For, ring: Ring, bounds: B
         *_declarations(context, stagger), *start_function, *late_function, *compute_function, *begin,
         Loop(counting(context, statement, ring, from_second), tuple(trip)), *end,
     )  # fmt: skip
-    return (Branch(compared(statement, start, stop), nodes),)
+    return (Branch(compared(statement, bounds.start, bounds.stop), nodes),)
 
 
 def first_turn(context: Context) -> tuple[Node, ...]:
