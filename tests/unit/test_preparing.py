@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright import preparing
 from tilewright.artifact import Options
+from tilewright.cli import load_kernel
 from tilewright.explain import describe_stage
 from tilewright.frontend import build_kernel
 from tilewright.ir.nodes import Kernel
@@ -21,6 +23,7 @@ from tilewright.pipeline import translate_stages
 from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 SIGNATURE = "*fp32:16, *fp32:16, i32, 1024"
 OPTIONS, TARGET = Options(), find_target("sm_90a")
 
@@ -57,6 +60,17 @@ def test_the_pass_that_broke_a_kernel_is_named(monkeypatch: pytest.MonkeyPatch) 
 def test_a_kernel_that_needs_no_pass_is_the_same_object() -> None:
     kernel = built(sums)
     assert preparing.prepared(kernel, OPTIONS, TARGET) is kernel
+
+
+def test_passes_that_change_nothing_return_the_same_object() -> None:
+    """Those that change this kernel are the ones of docs/walkthrough.md; its two reductions do not wait for one another."""
+    softmax = load_kernel(f"{ROOT / 'samples' / 'fused_softmax.py'}:softmax_kernel")
+    kernel = built(softmax, "*fp32:16, *fp32:16, i32:16, i32:16, i32, i32:16, 1, 4096")
+    changed = []
+    for name, rewritten in preparing.passes(OPTIONS, TARGET):
+        before, kernel = kernel, rewritten(kernel)
+        changed += [] if kernel is before else [name]
+    assert changed == ["settled_masks", "copies"]
 
 
 def test_statements_that_say_the_same_are_still_two() -> None:
