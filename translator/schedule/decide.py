@@ -75,7 +75,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     planned = blocks if rings.has_producer or blocks > 1 else None
-    loading = _blocks_for_tiles(kernel, facts, kept, problem, conversions.keys(), peak, num_threads, bool(dots.plans))
+    loading = _blocks_for_tiles(kernel, kept, problem, conversions.keys(), peak, num_threads, bool(dots.plans))
     beside_stages = min(beside, target.max_dynamic_shared_bytes // (target.max_dynamic_shared_bytes - room))
     hiding = blocks_beside_stages(kernel, kept.facts, kept.layouts, rings, num_threads, beside_stages, target)
     wanted = made_room_for or planned or loading or hiding
@@ -109,7 +109,6 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
 
 def _blocks_for_tiles(
     kernel: Kernel,
-    facts: Facts,
     kept: Kept,
     problem: Problem,
     conversions: Set[Statement],
@@ -128,7 +127,7 @@ def _blocks_for_tiles(
         if not waiting and is_straight(kernel):
             return blocks_for_all_loads(at_once, problem, kept.layouts, num_threads)
         crowded = needs_whole_multiprocessor(at_once, num_threads)
-    return 1 if crowded else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
+    return 1 if crowded else blocks_for_loads(kernel, kept.layouts, waiting, peak, num_threads)
 
 
 def _of_used(dots: Dots, kernel: Kernel, facts: Facts) -> Dots:
