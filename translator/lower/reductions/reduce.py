@@ -17,7 +17,7 @@ from ..text.operators import ZERO, Text, infix
 from ..text.point import FIRST, Index, Point, register
 from ..text.unit import Line, Loop, Node
 from .combine_struct import combination_of
-from .levels import combine_line, over_lanes, over_warps
+from .levels import Element, Part, combine_line, over_lanes, over_warps
 from .reduction import Reduction, loop_names, source_point
 from .states import reduce_states
 
@@ -85,9 +85,8 @@ def _reduce_into(context: Context, statement: Assign, plan: Reduction, name: str
 
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, target, point)
-        nodes = _over_two_chains(context, statement, plan, point, result, prefix)
-        nodes = nodes or _over_registers(context, plan, point, result, prefix)
-        return over_lanes(context, plan, result, nodes)
+        chains = _over_two_chains(context, statement, plan, point, result, prefix)
+        return over_lanes(context, plan, result, chains or _over_registers(context, plan, point, result, prefix))
 
     nodes = context.each_register(plan.kept, one_kept)
     if not plan.warp_bits:
@@ -134,14 +133,14 @@ def _over_two_chains(
     )
 
 
-def _over_registers(context: Context, plan: Reduction, kept: Point, result: str, prefix: str) -> tuple[Node, ...]:
+def _over_registers(context: Context, plan: Reduction, kept: Point, result: str, prefix: str) -> Part:
     """The thread's own part: the first element, then the others in a loop."""
     names = loop_names(plan, kept, context.axis_indices(plan.source))
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = dict.fromkeys(plan.axes, FIRST)
     first = _masked(context, plan, source_point(plan, kept, zero))
     if not looped:
-        return (Line(f"{prefix}{result} = {first.text};"),)
+        return Element(f"{prefix}{result}", first.text)
     expression = plan.combination.expression
     if expression is None:
         raise TypeError("a state is combined by its struct")
