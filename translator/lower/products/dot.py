@@ -53,8 +53,8 @@ def start_dot(context: Context, statement: Assign, from_zero: bool) -> tuple[Nod
     copied = context.progress.copied.items()  # the function that does it has descriptors of its own
     context.progress.copied = {key: name for key, name in copied if not isinstance(key[1], str)}
     places: list[OperandPlace] = []
-    for operand, is_a in copied_operands(plan):
-        code, place = operand_place(context, statement, operand, is_a, plan.instruction)
+    for operand in copied_operands(plan):
+        code, place = operand_place(context, statement, operand, plan.instruction)
         nodes += code
         places.append(place)
     _note_reads(context, places)
@@ -76,8 +76,8 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
         return lower_fma(context, statement, plan)
     places: list[OperandPlace] = []
     copies: list[Node] = []
-    for operand, is_a in copied_operands(plan):
-        code, place = operand_place(context, statement, operand, is_a, plan.instruction)
+    for operand in copied_operands(plan):
+        code, place = operand_place(context, statement, operand, plan.instruction)
         copies += code
         places.append(place)
     parts: list[tuple[OperandPlace, ...]] = []
@@ -85,8 +85,8 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
     if ahead and ahead.dot is not statement:
         ahead = None
     if plan.instruction.kind == "wgmma" and plan.instruction.split:
-        for place, is_a in zip(places, (True, False), strict=True):
-            code, written = write_parts(context, statement, plan, place, is_a, ahead.count if ahead else "")
+        for place in places:
+            code, written = write_parts(context, statement, plan, place, ahead.count if ahead else "")
             copies += () if ahead else code
             parts.append(written)
     copies += _copies_for_next(context, statement)
@@ -113,9 +113,9 @@ def _copies_for_next(context: Context, statement: Assign) -> tuple[Node, ...]:
     nodes: tuple[Node, ...] = ()
     for dot in context.around.next_dots.get(statement, ()):
         plan = context.schedule.dots[dot]
-        for operand, is_a in copied_operands(plan):
+        for operand in copied_operands(plan):
             if operand.variable not in context.schedule.staged:
-                nodes += operand_place(context, dot, operand, is_a, plan.instruction)[0]
+                nodes += operand_place(context, dot, operand, plan.instruction)[0]
     return nodes
 
 

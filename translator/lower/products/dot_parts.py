@@ -9,6 +9,8 @@ infinity leaves for the lower parts is no number.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...frozen import frozen
 from ...hardware import SWIZZLE_ALIGNMENT
 from ...ir.nodes import Assign, For
@@ -16,7 +18,6 @@ from ...ir.types import ValueType
 from ...ir.walk import statements, top_statements
 from ...language.dtypes import uint16
 from ...schedule.products.dot_plan import DotPlan, Operand
-from ...schedule.products.dots import k_axis
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context
@@ -75,9 +76,9 @@ def parts_ahead(context: Context, loop: For, ring: Ring, bounds: Bounds) -> Part
         Line(f"const int {stage} = {turn} % {stages};"),
         Line(f"mbarrier_wait(&{barrier_name(context, ring, 'full')}[{stage}], {parity_of(turn, stages)});", ARRIVED),
     ]
-    for operand, is_a in ((plan.a, True), (plan.b, False)):
-        _, place = operand_place(context, dot, operand, is_a, plan.instruction)
-        code, _ = write_parts(context, dot, plan, place, is_a, turn)
+    for operand in plan.operands:
+        _, place = operand_place(context, dot, operand, plan.instruction)
+        code, _ = write_parts(context, dot, plan, place, turn)
         nodes += code
     context.shared.in_functions = True
     context.use_helper("async_proxy_fence")
@@ -102,28 +103,28 @@ def _is_of_parts(plan: DotPlan) -> bool:
 
 
 def write_parts(
-    context: Context, statement: Assign, plan: DotPlan, whole: OperandPlace, is_a: bool, count: str = ""
+    context: Context, statement: Assign, plan: DotPlan, whole: OperandPlace, count: str = ""
 ) -> tuple[tuple[Node, ...], tuple[OperandPlace, ...]]:
     """What writes the parts of an operand that has arrived in shared memory, and where they lie, the highest first.
 
     With a `count` of the iterations they lie in two places by turns.
     """
-    split, operand = plan.instruction.split, plan.a if is_a else plan.b
+    split, operand = plan.instruction.split, whole.operand
     if split is None:
         raise TypeError("not a dot of parts")
     tile, name = whole.tile, whole.variable.name
     sides = [side_text(context, side) for side in tile.shape]
-    fast = k_axis(operand, is_a) if split.itemsize == tile.itemsize else tile.fast  # wgmma reads 32 bits along K only
+    fast = operand.k_axis if split.itemsize == tile.itemsize else tile.fast  # wgmma reads 32 bits along K only
     if split.itemsize == tile.itemsize and fast == tile.fast:
         own = SharedTile(tile.shape, tile.fast, tile.itemsize)
-        rest, before = _array(context, statement, operand, own, is_a, "rest", count)
+        rest, before = _array(context, statement, operand, own, "rest", count)
         helper = context.use_helper("rest_of_tf32")
         return (*before, Line(f"{helper}<{multiplied(sides).text}>({rest.base}, {whole.base});")), (whole, rest)
     places: list[OperandPlace] = []
     nodes: list[Node] = []
     for word in PARTS[split.parts]:
         own = SharedTile(tile.shape, fast, split.itemsize)
-        place, before = _array(context, statement, operand, own, is_a, word, count)
+        place, before = _array(context, statement, operand, own, word, count)
         places.append(place)
         nodes += before
     context.use_helper("swizzled")
@@ -139,12 +140,12 @@ def write_parts(
 
 
 def _array(
-    context: Context, statement: Assign, operand: Operand, tile: SharedTile, is_a: bool, word: str, count: str
+    context: Context, statement: Assign, operand: Operand, tile: SharedTile, word: str, count: str
 ) -> tuple[OperandPlace, tuple[Node, ...]]:
     """The place of a part, and the barrier, if any, before it is written."""
     variable = operand.variable
     element = variable.type.dtype if tile.itemsize == variable.type.dtype.itemsize else uint16
-    purpose = f"{'a' if is_a else 'b'} {word}"
+    purpose = f"{operand.side.value} {word}"
     part = context.beside(statement, variable, word, ValueType(element, variable.type.shape))
     name = context.shared.scratch_name(statement, purpose, part.name)
     before = () if count else context.before_write(name)
@@ -160,7 +161,7 @@ def _array(
     array = Shared(name, element.cuda, f"{places}[{sides}]", stages * tile.stage_bytes, comment, alignment)
     context.shared.scratch(statement, purpose, array)
     base = f"{name}[{count} % {places[1:-1]}]" if count else name
-    return OperandPlace(base, tile, Operand(part, operand.swapped), is_a), before
+    return OperandPlace(base, tile, replace(operand, variable=part)), before
 
 
 def _product(

@@ -8,7 +8,6 @@ from ...frozen import frozen
 from ...hardware import CHUNK_BYTES, WARPGROUP_BITS
 from ...ir.nodes import Assign, Variable
 from ...schedule.products.dot_plan import DotPlan
-from ...schedule.products.dots import k_axis
 from ..context import Context
 from ..shared.arrays import side_text
 from ..text.element import run_at
@@ -111,7 +110,7 @@ class Fragments:
 def fragments_of(context: Context, statement: Assign, plan: DotPlan) -> Fragments:
     """The fragments of a dot whose A is in registers."""
     a, target = plan.rows.variable, statement.target.name
-    depth = a.type.shape[k_axis(plan.rows, not plan.exchanged)]
+    depth = a.type.shape[plan.rows.k_axis]
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
     step = k_per_instruction(context, statement, plan)
     pieces = _pieces(context, plan)

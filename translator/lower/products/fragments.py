@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from ...frozen import frozen
 from ...ir.types import padded
+from ...schedule.products.dot_plan import Side
 from ...schedule.products.instructions import Instruction
 from ..context import Context
 from ..text.unit import Line, Loop, Node
@@ -33,10 +34,10 @@ class Step:
     batch: str
 
 
-def fragment(instruction: Instruction, name: str, count: str, steps: int, is_a: bool) -> Line:
+def fragment(instruction: Instruction, name: str, count: str, steps: int, side: Side) -> Line:
     """The declaration of the fragments of `count` pieces ("" for one), of several steps where they are multiplied together."""
     depth = instruction.k // 4 if instruction.a_type == "f64" else 2
-    registers = depth * instruction.rows // MATRIX if is_a else depth
+    registers = depth * instruction.rows // MATRIX if side is Side.A else depth
     parts = f"[{steps}]" * (steps > 1) + (f"[{instruction.split.parts}]" if instruction.split else "")
     element = "double" if instruction.a_type == "f64" else "unsigned"
     return Line(f"{element} {name}{f'[{count}]' if count else ''}{parts}[{registers}];")
@@ -47,7 +48,7 @@ def read_a(
 ) -> tuple[Node, ...]:
     """The instruction's rows from `row` + `piece` on, into the fragment `name`."""
     if not a.by_matrices:
-        return _by_elements(context, a, instruction, name, added(row, piece), step, True)
+        return _by_elements(context, a, instruction, name, added(row, piece), step)
 
     def read(registers: list[str], k: str) -> tuple[Node, ...]:
         lane, side = step.lane, padded(a.variable.type.shape[a.mn_axis])
@@ -67,7 +68,7 @@ def read_b(
 ) -> tuple[Node, ...]:
     """Eight columns from `column` + `piece` on into a fragment, or sixteen into two."""
     if not b.by_matrices:
-        return _by_elements(context, b, instruction, names[0], added(column, piece), step, False)
+        return _by_elements(context, b, instruction, names[0], added(column, piece), step)
 
     def read(registers: list[str], k: str) -> tuple[Node, ...]:
         lane, side, both = step.lane, padded(b.variable.type.shape[b.mn_axis]), len(names) > 1
@@ -128,12 +129,12 @@ def _split_bf16(context: Context, names: list[str], wholes: list[str]) -> tuple[
 
 
 def _by_elements(
-    context: Context, place: OperandPlace, instruction: Instruction, name: str, first: str, step: Step, is_a: bool
+    context: Context, place: OperandPlace, instruction: Instruction, name: str, first: str, step: Step
 ) -> tuple[Node, ...]:
     """A fragment that lanes read element by element: `lane / 4` of M or N, `lane % 4` of K, and the same further on."""
     split, side = instruction.split, padded(place.variable.type.shape[place.mn_axis])
     pairs = split is not None and split.type != "tf32"
-    halves = instruction.rows // MATRIX if is_a else 1
+    halves = instruction.rows // MATRIX if place.operand.side is Side.A else 1
     count, i = halves * instruction.k // 4, context.names.shared_index("i")
     half, quarter = (f"{i} / 2 % 2", f"{i} / 4 * 8 + {i} % 2 * 4") if pairs else (f"{i} % 2", f"{i} / 2 * 4")
     if halves == 1:

@@ -14,10 +14,9 @@ from .operand import operand_place
 Lasting = dict[tuple[Variable, SharedTile], str]
 
 
-def copied_operands(plan: DotPlan) -> list[tuple[Operand, bool]]:
-    """The operands that a dot on tensor cores reads from shared memory, as (operand, whether it is A); that of rows first."""
-    rows, columns = (plan.rows, not plan.exchanged), (plan.columns, plan.exchanged)
-    return [rows] * (not plan.rows_in_registers) + [columns] * (plan.held is None)
+def copied_operands(plan: DotPlan) -> list[Operand]:
+    """The operands that a dot on tensor cores reads from shared memory, that of its rows first."""
+    return [plan.rows] * (not plan.rows_in_registers) + [plan.columns] * (plan.held is None)
 
 
 def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node, ...], Lasting]:
@@ -35,13 +34,13 @@ def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node,
     kinds: set[str] = set()
     for statement in dots:
         plan = context.schedule.dots[statement]
-        for operand, is_a in copied_operands(plan) if plan.instruction.kind != "fma" else ():
+        for operand in copied_operands(plan) if plan.instruction.kind != "fma" else ():
             if operand.variable in assigned | set(context.schedule.staged):
                 continue
-            tile = copied_tile(operand, context.schedule.layouts[operand.variable], is_a, plan.instruction)
+            tile = copied_tile(operand, context.schedule.layouts[operand.variable], plan.instruction)
             if (operand.variable, tile) in {**context.around.lasting, **lasting}:
                 continue
-            code, place = operand_place(context, statement, operand, is_a, plan.instruction)
+            code, place = operand_place(context, statement, operand, plan.instruction)
             nodes += code
             lasting[operand.variable, tile] = place.base
             kinds.add(plan.instruction.kind)

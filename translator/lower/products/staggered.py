@@ -243,7 +243,7 @@ def _others(ring: Ring, stagger: Stagger) -> tuple[Variable, ...]:
 def _reads(context: Context, stagger: Stagger, tiles: tuple[Variable, ...]) -> bool:
     """Whether a dot ahead reads one of some tiles."""
     plans = [context.schedule.dots[dot] for dot in stagger.ahead]
-    return any(operand.variable in tiles for plan in plans for operand in (plan.a, plan.b))
+    return any(operand.variable in tiles for plan in plans for operand in plan.operands)
 
 
 def _release(context: Context, ring: Ring, word: str, count: str) -> Branch:

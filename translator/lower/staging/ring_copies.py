@@ -174,8 +174,7 @@ def _transposes(context: Context, dot: Assign) -> bool:
     """Whether a dot transposes an operand in shared memory."""
     plan, staged = context.schedule.dots[dot], context.schedule.staged
     return any(
-        transposed_tile(operand, staged[operand.variable], is_a, plan.instruction) is not None
-        for operand, is_a in ((plan.a, True), (plan.b, False))
+        transposed_tile(operand, staged[operand.variable], plan.instruction) is not None for operand in plan.operands
     )
 
 

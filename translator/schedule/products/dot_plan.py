@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from ...frozen import frozen
 from ...ir.nodes import Statement, Variable
 from ..tiles.layout import Layout
@@ -9,12 +11,32 @@ from .instructions import Instruction
 from .shared_tiles import SharedTile
 
 
+class Side(Enum):
+    """Which operand of a dot it is: A `[.., M, K]` or B `[.., K, N]`; the value is what the text calls it."""
+
+    A = "a"
+    B = "b"
+
+
 @frozen
-class Operand:
-    """A tile that a dot reads; `swapped` when it reads the last two axes the other way round."""
+class View:
+    """A tile as it is, or `swapped`: with its last two axes the other way round."""
 
     variable: Variable
     swapped: bool
+
+
+@frozen
+class Operand(View):
+    """A tile that a dot reads as its A or its B."""
+
+    side: Side
+
+    @property
+    def k_axis(self) -> int:
+        """The axis of its variable that is K."""
+        rank = self.variable.type.rank
+        return rank - 1 if (self.side is Side.A) != self.swapped else rank - 2
 
 
 @frozen
@@ -63,6 +85,11 @@ class DotPlan:
     def runs_by_itself(self) -> bool:
         """Whether products are on their way while their warps do something else."""
         return self.instruction.kind == "wgmma" and self.instruction.split is None
+
+    @property
+    def operands(self) -> tuple[Operand, Operand]:
+        """A and B."""
+        return self.a, self.b
 
     @property
     def rows(self) -> Operand:

@@ -57,7 +57,7 @@ def _multiplies_again(kernel: Kernel, dots: Dots) -> bool:
         for statement in statements(kernel.body):
             if isinstance(statement, Assign) and statement not in dots.plans:
                 found |= set(statement.targets) if found & set(used_variables(statement.value)) else set()
-    return any(operand.variable in found for plan in dots.plans.values() for operand in (plan.a, plan.b))
+    return any(operand.variable in found for plan in dots.plans.values() for operand in plan.operands)
 
 
 def _words(plan: DotPlan) -> int:

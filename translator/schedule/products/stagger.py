@@ -144,22 +144,20 @@ class _Body:
             return False
         sums = value.args[2:] if isinstance(value, Call) else ()
         from_zero = all(isinstance(one, Literal) and one.value == 0 for one in sums)
-        return from_zero and self._lies_ready(plan, plan.a, True) and self._lies_ready(plan, plan.b, False)
+        return from_zero and self._lies_ready(plan, plan.a) and self._lies_ready(plan, plan.b)
 
     def can_be_late(self, place: int) -> bool:
         """Whether nobody touches the sum of a dot behind it, nor its operands while it runs on into the next iteration."""
         plan, target = self.dots.plans[self.top[place]], self.dot(place).target
         if plan.instruction.split is not None or any(target in touched for touched in self.touched[place + 1 :]):
             return False
-        return (plan.rows_in_registers or self._lies_ready(plan, plan.a, True)) and self._lies_ready(
-            plan, plan.b, False
-        )
+        return (plan.rows_in_registers or self._lies_ready(plan, plan.a)) and self._lies_ready(plan, plan.b)
 
-    def _lies_ready(self, plan: DotPlan, operand: Operand, is_a: bool) -> bool:
+    def _lies_ready(self, plan: DotPlan, operand: Operand) -> bool:
         """Whether an operand is a tile of the ring that the instruction reads as it lies, or stays as it is in the loop."""
         variable = operand.variable
         staged = self.dots.staged.get(variable)
-        if staged is not None and transposed_tile(operand, staged, is_a, plan.instruction) is not None:
+        if staged is not None and transposed_tile(operand, staged, plan.instruction) is not None:
             return False
         return variable in self.ring.tiles or variable not in self.changed
 

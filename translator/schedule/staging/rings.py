@@ -56,7 +56,7 @@ from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of
 from ..accesses.waiting import polls, waits_for_grids
 from ..products.computed_operands import read_boxes
 from ..products.dot_plan import Dots
-from ..products.dots import dot_statements, operand_of, plan_dots
+from ..products.dots import dot_statements, plan_dots, viewed
 from .box_reads import multiply_where_it_lies, read_box, read_large_tiles
 from .next_loads import load_into_registers, load_recurrence, may_be_recurrence
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, several_products
@@ -325,7 +325,7 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign], top: list[Statement])
 def _all_wgmma(plan: RingPlan, loads: list[Assign]) -> bool:
     wanted = {statement.target for statement in loads}
     for statement, call in dot_statements(plan.kernel):
-        operands = {operand.variable for operand in map(operand_of, call.args[:2]) if operand}
+        operands = {operand.variable for operand in map(viewed, call.args[:2]) if operand}
         if operands & wanted and plan.dots.plans[statement].instruction.kind != "wgmma":
             return False
     return True
@@ -342,7 +342,7 @@ def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
     for dot, call in dots:
         if plan.dots.plans[dot].instruction.split is not None:
             return False  # threads write the parts, and add the sums of a tile
-        operands = [operand_of(arg) for arg in call.args[:2]]
+        operands = [viewed(arg) for arg in call.args[:2]]
         if any(operand is None or operand.variable not in tiles for operand in operands):
             return False
     for dot, call in dots:  # a copy from sum to sum would read what is on its way

@@ -98,7 +98,7 @@ def words_of_b(problem: Problem, dots: Dots) -> dict[Variable, Words]:
     """For every B, how the elements that it is computed from lie in memory."""
     found: dict[Variable, Words] = {}
     for plan in dots.plans.values():
-        shape, k_axis = plan.b.variable.type.shape, plan.b.variable.type.rank - (1 if plan.b.swapped else 2)
+        shape, k_axis = plan.b.variable.type.shape, plan.b.k_axis
         n_axis = 2 * plan.b.variable.type.rank - 3 - k_axis
         loads = [a for m in _alike(problem, plan.b.variable) for a in problem.accesses.get(m, ()) if a.loads]
         sides = [side for a in loads if (side := a.info.constancy[k_axis]) < shape[k_axis]]
