@@ -91,6 +91,11 @@ def added(terms: Iterable[str]) -> str:
     return first + "".join(f" - {one[1:]}" if NEGATIVE.fullmatch(one) else f" + {one}" for one in others)
 
 
+def sum_text(*terms: str) -> str:
+    """The sum of some terms that a product or sum may be, without those that are nothing; "0" where all are."""
+    return " + ".join(term for term in terms if term not in ("", "0")) or "0"
+
+
 def infix(left: Text, operator: str, right: Text) -> Text:
     """An operation of integers, with the parentheses that C needs."""
     precedence = PRECEDENCE[operator]
