@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..analysis.meeting import Places, Trips
 from ..analysis.origins import Origins
@@ -222,7 +222,7 @@ class BoxCopies:
 class WarpRole:
     """The warps whose part of the kernel is being written, where the block's warpgroups do different things."""
 
-    name: str = ""  # "producer" or "consumer"; "" where all do the same
+    name: Literal["", "producer", "consumer"] = ""  # "" where all do the same
     program_variables: dict[int, Variable] = field(default_factory=dict)  # the user's names for where its program lies
     known_scalars: dict[str, str] = field(default_factory=dict)  # names of what precedes the roles, by its text
     loop_stops: dict[Variable, str] = field(default_factory=dict)  # where loops end, as far as it is known before

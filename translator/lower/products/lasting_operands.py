@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from ...ir.nodes import For, Variable, While
 from ...ir.walk import assigned_variables, nested
 from ...schedule.products.dot_plan import DotPlan, Operand
+from ...schedule.products.instructions import DotKind
 from ...schedule.products.operand_tiles import copied_tile
 from ...schedule.products.shared_tiles import SharedTile
 from ..context import Context
@@ -31,7 +34,7 @@ def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node,
     assigned = {variable for statement in inner for variable in assigned_variables(statement)}
     nodes: list[Node] = []
     lasting: Lasting = {}
-    kinds: set[str] = set()
+    kinds: set[DotKind] = set()
     for statement in dots:
         plan = context.schedule.dots[statement]
         for operand in copied_operands(plan) if plan.instruction.kind != "fma" else ():
@@ -47,7 +50,7 @@ def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node,
     return (*nodes, *operands_are_there(context, kinds)) if nodes else (), lasting
 
 
-def operands_are_there(context: Context, kinds: set[str]) -> tuple[Node, ...]:
+def operands_are_there(context: Context, kinds: Set[DotKind]) -> tuple[Node, ...]:
     """What stands between copies of operands by threads and the instructions of these kinds that read them."""
     fence: tuple[Node, ...] = ()
     if "wgmma" in kinds:

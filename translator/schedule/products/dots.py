@@ -23,6 +23,7 @@ from ..tiles.layout import Layout
 from .dot_plan import DotPlan, Dots, Operand, Side, View
 from .instructions import (
     BESIDE_PRODUCTS,
+    DotKind,
     Instruction,
     consumer_registers,
     fma_layout,
@@ -33,7 +34,7 @@ from .instructions import (
 )
 from .shared_tiles import SharedTile, has_chunks
 
-KINDS = ("wgmma", "mma", "fma")  # the fastest first
+KINDS: tuple[DotKind, ...] = ("wgmma", "mma", "fma")  # the fastest first
 SUMS_APART = 2  # of a tile's products, where wgmma multiplies parts: of the highest ones, and of the others
 TRANSPOSED_LINES = 32  # of K, that a warp transposes at a time
 LOADS = ("load", "box_load", "row_load")
@@ -68,7 +69,7 @@ def viewed(expr: Expr) -> View | None:
 
 def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) -> Dots:
     """Chooses instructions and staged tiles."""
-    kinds: dict[Variable, str] = {}
+    kinds: dict[Variable, DotKind] = {}
     for statement, call in dot_statements(kernel):
         best = next(kind for kind in KINDS if _instruction(kind, call, options, target))
         kinds[statement.target] = max(kinds.get(statement.target, best), best, key=KINDS.index)
@@ -135,7 +136,7 @@ def _computed_axes(kernel: Kernel, facts: Facts, dots: Dots) -> dict[Variable, i
     return found
 
 
-def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], options: Options, target: Target) -> Dots:
+def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, DotKind], options: Options, target: Target) -> Dots:
     """The plans for given kinds of instructions."""
     uses = Counter(read_inside(kernel.body))
     plans: dict[Statement, DotPlan] = {}
@@ -151,13 +152,13 @@ def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], option
     return Dots(plans, *(_loaded_tiles(kernel, facts, plans, uses) if kinds else ({}, {})))
 
 
-def _layout(kind: str, shape: tuple[int, ...], num_warps: int) -> Layout | None:
+def _layout(kind: DotKind, shape: tuple[int, ...], num_warps: int) -> Layout | None:
     if kind == "fma":
         return fma_layout(shape, num_warps)
     return warpgroup_layout(shape, num_warps) if kind == "wgmma" else warp_layout(shape, num_warps)
 
 
-def _instruction(kind: str, call: Call, options: Options, target: Target) -> Instruction | None:
+def _instruction(kind: DotKind, call: Call, options: Options, target: Target) -> Instruction | None:
     """The instruction of a kind for a dot; None where the target has none for its types and sides."""
     if kind == "fma":
         return Instruction(kind)
@@ -167,7 +168,7 @@ def _instruction(kind: str, call: Call, options: Options, target: Target) -> Ins
     return found if isinstance(found, Instruction) else None
 
 
-def _tensor_core(kind: str, call: Call, target: Target) -> Instruction | None:
+def _tensor_core(kind: DotKind, call: Call, target: Target) -> Instruction | None:
     a, b = call.args[:2]
     types = a.type.dtype, b.type.dtype
     return tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ...analysis.facts import Facts
 from ...analysis.induction import Induction
@@ -14,6 +14,8 @@ from ..products.dot_plan import Dots
 
 if TYPE_CHECKING:
     from .running_totals import RunningTotal
+
+RingKind = Literal["tma", "cp_async", "own"]
 
 ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written
 
@@ -52,7 +54,7 @@ class Ring:
 
     Attributes:
       loop: the loop's variable.
-      kind: "tma", "cp_async" or "own".
+      kind: who copies: one thread by tensor copies, all threads by `cp.async`, or each for itself alone.
       tiles: the staged variables, in the order of their loads.
       rows: those of them whose rows are not aligned: copied as they lie, and shifted into a tile behind that.
       stages: tiles of each that are in shared memory at once; of `rows`, the tile that is read and rows that wait.
@@ -67,7 +69,7 @@ class Ring:
     """
 
     loop: Variable
-    kind: str
+    kind: RingKind
     tiles: tuple[Variable, ...]
     stages: int
     counted: bool

@@ -63,7 +63,7 @@ from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, seve
 from .persistence import axes_of_programs
 from .producer import producible
 from .read_ahead import Found, load_in_any_trip, take, totals_of, without_numbers
-from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
+from .ring_plan import ALIGNED_STAGES, Ring, RingKind, RingPlan, Rings
 from .row_copies import row_load
 from .running_totals import RunningTotal, assigned_for, keep_totals, knowing, running_totals
 from .shared_rings import share_rings
@@ -194,7 +194,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         stages = _of_use(plan, loop, min(own_stages(plan, loop, held), most_stages - 1))
     if (moved or held) and stages:
         ahead += take(plan, own)
-        kind = "cp_async" if moved else "own"
+        kind: RingKind = "cp_async" if moved else "own"
         overlapped = bool(moved) and _all_wgmma(plan, loads) and _overlapped(plan, loop, tiles)
         totals = totals_of([*moved, *own])
         keep_totals(plan, loop, totals)
