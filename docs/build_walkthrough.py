@@ -56,10 +56,10 @@ The head of the loop has tested `rows < n_rows`, so `settled_masks` takes that o
 Facts, schedule and unit together are a plan. How many stages and blocks have room, and whether registers suffice to start
 products or loads earlier, is known only of a whole one. So `translator/fitting.py` makes a plain plan first, with fewer stages
 where they do not fit. Then it tries what the kernel has a use for: two blocks on a multiprocessor, twice the warps where a
-thread cannot hold its tiles, earlier products and loads, small loads ahead. Such a plan is taken if it fits and is no worse in
-stages, blocks and registers. A plan may rewrite the kernel, too: loads become tensor copies. `tilewright explain` shows the plan
-that was chosen, from `--after prepared` on. This kernel has no product and asks for neither a second block nor more warps; its
-plain plan is the only one.
+thread cannot hold its tiles, fewer moves between threads, earlier products and loads, small loads ahead. Such a plan is taken if
+it fits and is no worse in stages, blocks and registers. A plan may rewrite the kernel, too: loads become tensor copies.
+`tilewright explain` shows the plan that was chosen, from `--after prepared` on. This kernel has no product and asks for neither a
+second block nor more warps; its plain plan is the only one.
 
 ## 4. Facts
 
@@ -92,9 +92,9 @@ through `templates/`. The result, from the kernel on:
 
 ## 7. Running it
 
-On a GPU `runtime/building/nvrtc.py` compiles the text to machine code, `runtime/cache.py` keeps it, `runtime/driver.py`
-launches it. On the host `runtime/cpu/build.py` hands the same text to the C++ compiler with `runtime/cpu/engine.h` in CUDA's
-place. In Python `translator/interpreter/` runs the function of stage 1 itself.
+On a GPU `runtime/building/nvrtc.py` compiles the text to machine code, `runtime/cache.py` keeps it, `runtime/driver.py` loads it,
+and `runtime/launching/launcher.py` launches it. On the host `runtime/cpu/build.py` hands the same text to the C++ compiler with
+`runtime/cpu/engine.h` in CUDA's place. In Python `translator/interpreter/` runs the function of stage 1 itself.
 """
 
 

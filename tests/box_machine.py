@@ -52,8 +52,8 @@ class Machine:
         self.facts = find_facts(kernel)
         self.induction = closed_forms(kernel, self.facts)
         self.kernel = kernel
-        self.checked: dict[int, int] = {}
-        self.known: dict[int, tuple[Expr | None, Box | NotABox]] = {}
+        self.checked: dict[Statement, int] = {}
+        self.known: dict[Statement, tuple[Expr | None, Box | NotABox]] = {}
 
     def value(self, expr: Expr) -> Any:
         shape = expr.type.shape
@@ -125,10 +125,10 @@ class Machine:
         """Closed forms have the pointer's value; of a box whose guards hold, addresses and mask are those of the access."""
         if not isinstance(call, Call) or call.op not in ("load", "store"):
             return
-        if id(statement) not in self.known:
+        if statement not in self.known:
             box = find_box(statement, self.kernel, self.facts, self.induction)
-            self.known[id(statement)] = self.induction.value_at(call.args[0], statement), box
-        closed, box = self.known[id(statement)]
+            self.known[statement] = self.induction.value_at(call.args[0], statement), box
+        closed, box = self.known[statement]
         assert closed is None or (self.value(closed) == self.value(call.args[0])).all(), statement.origin.text
         if isinstance(box, NotABox) or not all(self.value(guard) for guard in box.guards):
             return
@@ -152,7 +152,7 @@ class Machine:
         mask = np.broadcast_to(self.value(operands[0]) if operands else True, shape)
         assert (mask == inside).all(), statement.origin.text
         assert (self.value(call.args[0]) == addresses)[mask].all(), statement.origin.text
-        self.checked[id(statement)] = self.checked.get(id(statement), 0) + 1
+        self.checked[statement] = self.checked.get(statement, 0) + 1
 
 
 def typed(kernel: Any, signature: str) -> Kernel:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tilewright.ir.structured import STRUCTURED
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPES = re.findall(r"^- \[ \] (.*?)(?=^- \[ \]|^$|\Z)", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M | re.S)
@@ -28,6 +29,20 @@ def test_a_step_names_what_is_there(step: str) -> None:
     for name in QUOTED.findall(step):
         if NAME.fullmatch(name) and name != "tl":
             assert re.search(rf"\b{name}\b", text), f"{name} is in none of {files_of(step)}"
+
+
+def test_the_operations_of_the_tree_are_described_as_they_are() -> None:
+    """docs/ir.md has every structured operation, and no attribute that code neither sets nor asks for."""
+    text = (ROOT / "docs" / "ir.md").read_text("utf-8")
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("| `")]
+    described = {name for row in rows for name in QUOTED.findall(row[1])}
+    kinds = {f"atomic{name}" if name.startswith("_") else name for name in described}
+    assert kinds >= STRUCTURED
+    code = "\n".join(path.read_text("utf-8") for path in CODE)
+    for row in rows:
+        for name in QUOTED.findall(row[3]):
+            spelled = rf'"{name}"|\b{name}=|^class {name}:'
+            assert not NAME.fullmatch(name) or re.search(spelled, code, re.M), name
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -29,7 +29,7 @@ def _facts(translation: Translation) -> str:
         names = ", ".join(v.name for v in sorted(variables, key=lambda v: v.key))
         lines.append(f"{title}: {names or 'none'}")
     for statement in statements(translation.prepared.body):
-        for variable, info in facts.environments.get(id(statement), {}).items():
+        for variable, info in facts.environments.get(statement, {}).items():
             line = f"  {variable.name}: {_info(info)}"
             if line not in lines:
                 lines.append(line)

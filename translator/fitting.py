@@ -130,7 +130,7 @@ def _with_early_work(request: _Request, plan: Plan) -> tuple[_Request, Plan]:
         return request, plan
     dots = plan_dots(kernel, find_facts(kernel), request.options, request.target)  # by themselves, whatever loads ahead
     early = kernel if _takes_turns(plan) else with_early_loads(kernel, dots.staged)
-    early = with_early_products(early, lambda dot: id(dot) in dots.plans and dots.plans[id(dot)].runs_by_itself)
+    early = with_early_products(early, lambda dot: dot in dots.plans and dots.plans[dot].runs_by_itself)
     if early is kernel:
         return request, plan
     check(early, "early_loads and early_products")

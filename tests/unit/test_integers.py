@@ -124,6 +124,22 @@ def test_what_is_made_of_other_numbers_overflows_too() -> None:
 
 
 @triton.jit
+def far_rows(x_ptr, out_ptr, base, first, D: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    place = base.to(tl.int64) + ((i + first) * D).to(tl.int64)
+    tl.store(out_ptr + i, place - (first + i).to(tl.int64))
+
+
+def test_what_c_widens_by_itself_has_no_cast(run_everywhere: Any) -> None:
+    """Whatever its text is made of; a sum of 32 bits stays one, in parentheses."""
+    text = far_rows.translate("*i64:16, *i64:16, i32, i32, 24, 256").source
+    assert "static_cast<long long>(base) + (i[e] + first) * D;" in text and "- (first + i" in text
+    nothing, i = np.zeros(16, np.int64), np.arange(16)
+    out = run_everywhere(far_rows, (1,), nothing, nothing.copy(), 2**31 - 5, 7, D=24, N=16)[1]
+    assert np.array_equal(out, 2**31 - 5 + (i + 7) * 24 - (7 + i))
+
+
+@triton.jit
 def none_are_infinite(x_ptr, out_ptr, n, N: tl.constexpr):
     i = tl.arange(0, N)
     tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n, other=float("-inf")))

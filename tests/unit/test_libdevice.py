@@ -18,9 +18,8 @@ from tilewright.runtime.jit import JITFunction
 NAMES = sorted(name.removeprefix("libdevice.") for name in OPS if name.startswith("libdevice."))
 TYPES = (float32, float64, int32, uint32, int64, uint64)
 LETTERS = {"float32": "f", "float64": "d", "int32": "i", "uint32": "u", "int64": "l", "uint64": "w"}
-# Where the inputs of the test leave the function's domain, or the result is not a matter of accuracy.
+# Where the inputs of the test leave the function's domain.
 SMALL_INPUTS = ("acos", "asin", "atanh", "erfinv", "normcdfinv", "erfcinv")
-UNCERTAIN = ("nextafter",)
 BATCH = 12
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,16 +11,19 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright import preparing
 from tilewright.artifact import Options
+from tilewright.cli import load_kernel
 from tilewright.explain import describe_stage
 from tilewright.frontend import build_kernel
 from tilewright.ir.nodes import Kernel
 from tilewright.ir.printer import print_kernel
+from tilewright.ir.rewrite import mapped_in, with_replaced
 from tilewright.ir.verify import InvalidKernelError
-from tilewright.ir.walk import statements
+from tilewright.ir.walk import say_the_same, statements
 from tilewright.pipeline import translate_stages
 from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 SIGNATURE = "*fp32:16, *fp32:16, i32, 1024"
 OPTIONS, TARGET = Options(), find_target("sm_90a")
 
@@ -56,6 +60,26 @@ def test_the_pass_that_broke_a_kernel_is_named(monkeypatch: pytest.MonkeyPatch) 
 def test_a_kernel_that_needs_no_pass_is_the_same_object() -> None:
     kernel = built(sums)
     assert preparing.prepared(kernel, OPTIONS, TARGET) is kernel
+
+
+def test_passes_that_change_nothing_return_the_same_object() -> None:
+    """Those that change this kernel are the ones of docs/walkthrough.md; its two reductions do not wait for one another."""
+    softmax = load_kernel(f"{ROOT / 'samples' / 'fused_softmax.py'}:softmax_kernel")
+    kernel = built(softmax, "*fp32:16, *fp32:16, i32:16, i32:16, i32, i32:16, 1, 4096")
+    changed = []
+    for name, rewritten in preparing.passes(OPTIONS, TARGET):
+        before, kernel = kernel, rewritten(kernel)
+        changed += [] if kernel is before else [name]
+    assert changed == ["settled_masks", "copies"]
+
+
+def test_statements_that_say_the_same_are_still_two() -> None:
+    """Tables go by the statement itself: of two equal ones, as a loop that is written out has them, one alone is replaced."""
+    body = built(sums).body
+    again = mapped_in(body, lambda expr: expr)
+    assert say_the_same(body, again) and body != again
+    assert say_the_same(with_replaced((*body, *again), {again[0]: None}), (*body, *again[1:]))
+    assert not say_the_same(body, body[1:]) and not say_the_same(body, (replace(again[0], targets=()), *again[1:]))
 
 
 def test_a_pass_has_the_name_of_its_file() -> None:

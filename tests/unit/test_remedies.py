@@ -71,6 +71,29 @@ def test_remedies(
     assert remedy in caught.value.remedy and "tried.py:" in str(caught.value) and "^" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("line", "kind", "remedy"),
+    [
+        ("x = tl.reduce_or(x, 0)", errors.DTypeError, "cast the tile, as x.to(tl.int32)"),
+        ("x = tl.reduce(x, 0, max)", errors.ArgumentError, "define it so: it takes two values and returns one"),
+        ("tl.reduce((x, tl.arange(0, 4)), 0, other)", errors.ArgumentError, "broadcast them first, as with tl.broadcast(x, y)"),
+        ("x = tl.broadcast_to(x, (4, 4))", errors.ShapeError, "x[:, None] and x[None, :] add an axis of side 1"),
+        ("x = tl.reshape(x, (4, 4))", errors.ShapeError, "the sides multiply to 8"),
+        ("x = tl.squeeze(x, 0)", errors.ShapeError, "reduce the axis, as with tl.sum(x, axis)"),
+        ("x = tl.load(x_ptr, mask=n < 3, other=x)", errors.ShapeError, "give it that shape, or one number for all elements"),
+        ("for i in range(): pass", errors.ArgumentError, "write range(start, stop, step)"),
+        ("m: tl.constexpr = 3; m: tl.constexpr = 4", errors.DTypeError, "give each a name of its own"),
+    ],
+)  # fmt: skip
+def test_remedies_of_the_translator(
+    tmp_path: Path, line: str, kind: Any, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    with pytest.raises(kind) as caught:
+        written_kernel(tmp_path / "tried.py", HEADER, line)[(1,)](np.zeros(8, np.float32), 3)
+    assert remedy in caught.value.remedy and "tried.py:" in str(caught.value) and "^" in str(caught.value)
+
+
 def test_types_of_torch() -> None:
     from tilewright.language.hints import element_type
 

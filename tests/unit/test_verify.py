@@ -123,7 +123,7 @@ def with_statement(kind: type[S], change: Callable[[S], Statement], which: Calla
 
     def changed(kernel: Kernel) -> Kernel:
         old = next(one for one in statements(kernel.body) if isinstance(one, kind) and which(one))
-        return dataclasses.replace(kernel, body=with_replaced(kernel.body, {id(old): change(old)}))
+        return dataclasses.replace(kernel, body=with_replaced(kernel.body, {old: change(old)}))
 
     return changed
 

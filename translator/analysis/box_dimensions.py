@@ -80,7 +80,7 @@ class Site:
         def definition(variable: Variable) -> Expr | None:
             return self.induction.definition(variable, self.statement)
 
-        environment = self.facts.environments.get(id(self.statement), {})
+        environment = self.facts.environments.get(self.statement, {})
         return Reader(self.parameters, definition, environment, numeric, strides, bool(self.fixed), self.shared)
 
     def value(self, expr: Expr, what: str) -> Expr:

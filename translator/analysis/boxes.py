@@ -206,7 +206,7 @@ def _sign_guards(dims: tuple[BoxDim, ...], from_zero: set[int], site: Site) -> l
 def _start_guards(dim: BoxDim, item_bytes: int, guards: tuple[Expr, ...], site: Site) -> list[Expr]:
     """The condition, if any, under which rows of a mapped box start at a multiple of 16 bytes, as hardware asks."""
     wanted = TENSOR_ALIGNMENT // item_bytes
-    known = dict(site.facts.environments.get(id(site.statement), {})) | _divisors_under(guards)
+    known = dict(site.facts.environments.get(site.statement, {})) | _divisors_under(guards)
     if not site.mapped or axis_info(dim.start, known).divisibility[0] % wanted == 0:
         return []
     terms = site.numeric.sum(dim.start)

@@ -56,14 +56,14 @@ class Demand:
     parts: dict[int, Bounds] = field(default_factory=dict)
     known: list[Bound] = field(default_factory=list)
     changed: bool = True
-    loops: dict[int, frozenset[Variable]] = field(default_factory=dict)  # what each changes, by `id`
+    loops: dict[Statement, frozenset[Variable]] = field(default_factory=dict)  # what each changes
 
 
 def find_demand(kernel: Kernel, facts: Facts, induction: Induction) -> Demand:
     """Follows every effect back to where its elements come from, until nothing changes."""
     demand = Demand(kernel, facts, induction)
     stored = {
-        id(s): _bounds(call, number, s, demand) for s in statements(kernel.body) for call, number in _masked(s)
+        s: _bounds(call, number, s, demand) for s in statements(kernel.body) for call, number in _masked(s)
     }  # fmt: skip
     backwards = list(statements(kernel.body))[::-1]
     for dead_too in (False, True):  # a load that nothing reads still reads through its pointers
@@ -71,20 +71,20 @@ def find_demand(kernel: Kernel, facts: Facts, induction: Induction) -> Demand:
         while demand.changed:
             demand.changed = False
             for statement in backwards:
-                for expr, bounds in _reads(statement, demand, stored.get(id(statement), {}), dead_too):
+                for expr, bounds in _reads(statement, demand, stored.get(statement, {}), dead_too):
                     _need(expr, bounds, statement, demand)
     return demand
 
 
 def carried_by(variable: Variable, statement: Statement, demand: Demand) -> frozenset[Variable]:
     """What the loop changes that a variable's value at a statement may come through from an earlier trip; else nothing."""
-    version = demand.induction.versions[id(statement)].get(variable)
+    version = demand.induction.versions[statement].get(variable)
     if version is None or version.source is not Source.CARRIED:
         return frozenset()
     loop = version.statement
-    if id(loop) not in demand.loops:
-        demand.loops[id(loop)] = frozenset(v for s in statements((loop,)) for v in assigned_variables(s))
-    return demand.loops[id(loop)]
+    if loop not in demand.loops:
+        demand.loops[loop] = frozenset(v for s in statements((loop,)) for v in assigned_variables(s))
+    return demand.loops[loop]
 
 
 def bound_at(condition: Expr, statement: Statement, demand: Demand) -> tuple[int, Bound]:
@@ -101,7 +101,7 @@ def bound_at(condition: Expr, statement: Statement, demand: Demand) -> tuple[int
     if limit.lowest:
         raise NotAffineError("a bound from below")
     used = dict.fromkeys(v for term in limit.value for factor in term.factors for v in used_variables(factor))
-    versions = demand.induction.versions[id(statement)]
+    versions = demand.induction.versions[statement]
     found = Bound(limit.value, frozenset((variable, versions.get(variable)) for variable in used))
     same = (one for one in demand.known if one.versions == found.versions and not minus(one.room, found.room))
     return limit.axis, next(same, None) or _noted(found, demand)

@@ -84,13 +84,13 @@ class Journal:
         return {variable: self.latest(variable) for variable in dict.fromkeys(self._written[time:])}
 
 
-Environments = dict[int, Mapping[Variable, AxisInfo]]
+Environments = dict[Statement, Mapping[Variable, AxisInfo]]
 
 
 def follow(
     block: tuple[Statement, ...], known: Mapping[Variable, AxisInfo]
 ) -> tuple[dict[Variable, AxisInfo], Environments]:
-    """What is known of each variable wherever it is read, and at each statement that accesses memory (by its `id`)."""
+    """What is known of each variable wherever it is read, and at each statement that accesses memory."""
     journal, environments = Journal(known), Environments()
     _follow(block, journal, environments)
     return journal.everywhere(), environments
@@ -101,12 +101,12 @@ def _follow(block: tuple[Statement, ...], journal: Journal, environments: Enviro
         match statement:
             case Assign(value=value, targets=targets):
                 if not is_elementwise(value):
-                    environments[id(statement)] = journal.now()
+                    environments[statement] = journal.now()
                 for target in targets:
                     single = len(targets) == 1
                     journal.write(target, axis_info(value, journal.now()) if single else unknown(target.type))
             case Effect():
-                environments[id(statement)] = journal.now()
+                environments[statement] = journal.now()
             case If():
                 _follow_branches(statement, journal, environments)
             case For() | While():

@@ -9,7 +9,8 @@ by adding something that the loop does not change.
 from __future__ import annotations
 
 import operator
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import field, replace
 from enum import Enum, auto
 
 from ..frozen import frozen
@@ -76,18 +77,18 @@ class Induction:
     """See the module docstring.
 
     Attributes:
-      versions: the version of every variable before a statement, by `id` of the statement.
-      steps: the regular changes of a loop, by `id` of the loop.
-      changed: the variables that a loop assigns, by `id` of the loop.
+      versions: the version of every variable before a statement.
+      steps: the regular changes of a loop.
+      changed: the variables that a loop assigns.
       kept: tiles that stay by name where they hold their value.
-      totals: (`id` of a step's update, what stands for the sum of its amounts in all trips so far), where these differ.
+      totals: by a step's update what stands for the sum of its amounts in all trips so far, where these differ.
     """
 
-    versions: dict[int, Versions]
-    steps: dict[int, dict[Variable, Step]]
-    changed: dict[int, frozenset[Variable]]
+    versions: dict[Statement, Versions]
+    steps: dict[Statement, dict[Variable, Step]]
+    changed: dict[Statement, frozenset[Variable]]
     kept: frozenset[Variable] = frozenset()
-    totals: tuple[tuple[int, Expr], ...] = ()
+    totals: Mapping[Statement, Expr] = field(default_factory=dict)
 
     def value_at(self, expr: Expr, statement: Statement) -> Expr | None:
         """The value of an expression at a statement that it stands in.
@@ -113,7 +114,7 @@ class Induction:
         Returns:
           None for parameters, loop variables, results of structured operations, and what has no such value.
         """
-        version = self.versions[id(statement)].get(variable)
+        version = self.versions[statement].get(variable)
         value = version and _assigned_value(version)
         return self.value_from(value, version.statement, statement) if value and version else None
 
@@ -135,13 +136,13 @@ class _Values:
 
     def _variable(self, use: Use, at: Statement, wanted: Statement, avoid: frozenset[Variable]) -> Expr:
         """The value of a variable before `at`; not in terms of the variables in `avoid`."""
-        version = self.induction.versions[id(at)].get(use.variable)
+        version = self.induction.versions[at].get(use.variable)
         if version is None:
             return use  # a parameter
         self.room -= 1
         if self.room < 0:
             raise _NoClosedFormError
-        holds = self.induction.versions[id(wanted)].get(use.variable) is version and use.variable not in avoid
+        holds = self.induction.versions[wanted].get(use.variable) is version and use.variable not in avoid
         if version.source is Source.CARRIED:
             try:
                 return self._closed_form(use, version.statement, wanted, avoid)
@@ -170,34 +171,35 @@ class _Values:
         )
 
     def _closed_form(self, use: Use, loop: Statement, wanted: Statement, avoid: frozenset[Variable]) -> Expr:
-        step = self.induction.steps.get(id(loop), {}).get(use.variable)
+        step = self.induction.steps.get(loop, {}).get(use.variable)
         if step is None or not isinstance(loop, For) or loop.variable in avoid:
             raise _NoClosedFormError
-        if self.induction.versions[id(wanted)].get(loop.variable) is not self.induction.versions[id(step.update)].get(
+        if self.induction.versions[wanted].get(loop.variable) is not self.induction.versions[step.update].get(
             loop.variable
         ):
             raise _NoClosedFormError
         first = self._variable(use, loop, wanted, avoid)
-        total = dict(self.induction.totals).get(id(step.update))
+        total = self.induction.totals.get(step.update)
         if total is not None:
             return _moved(first, _broadcast(total, step.amount.type.with_element(total.type.element)), negative=False)
-        amount = self.of(step.amount, step.update, wanted, avoid | self.induction.changed[id(loop)])
+        amount = self.of(step.amount, step.update, wanted, avoid | self.induction.changed[loop])
         start, stride = (
-            self.of(e, loop, wanted, avoid | self.induction.changed[id(loop)]) for e in (loop.start, loop.step)
+            self.of(e, loop, wanted, avoid | self.induction.changed[loop]) for e in (loop.start, loop.step)
         )
         return _advanced(first, amount, step.negative, Use(loop.variable.type, loop.variable), start, stride)
 
 
 def closed_forms(kernel: Kernel, facts: Facts) -> Induction:
     """Finds what every loop of a kernel changes regularly; of loops that assign nothing twice there is nothing to find."""
-    versions: dict[int, Versions] = {}
+    versions: dict[Statement, Versions] = {}
     _follow(kernel.body, {}, versions)
-    steps, changed = {}, {}
+    steps: dict[Statement, dict[Variable, Step]] = {}
+    changed: dict[Statement, frozenset[Variable]] = {}
     for loop in statements(kernel.body):
         if isinstance(loop, For):
             inside = [v for s in statements(loop.body) for v in assigned_variables(s)]
-            changed[id(loop)] = frozenset((*inside, loop.variable))
-            steps[id(loop)] = {
+            changed[loop] = frozenset((*inside, loop.variable))
+            steps[loop] = {
                 update.target: step
                 for update in top_statements(loop.body)
                 if isinstance(update, Assign) and facts.assignments[update.targets[0]] > 1
@@ -206,10 +208,10 @@ def closed_forms(kernel: Kernel, facts: Facts) -> Induction:
     return Induction(versions, steps, changed)
 
 
-def _follow(block: tuple[Statement, ...], now: Versions, versions: dict[int, Versions]) -> Versions:
+def _follow(block: tuple[Statement, ...], now: Versions, versions: dict[Statement, Versions]) -> Versions:
     """Records the versions before every statement of a block; returns those after it."""
     for statement in block:
-        versions[id(statement)] = now
+        versions[statement] = now
         match statement:
             case Assign():
                 now = now | dict.fromkeys(statement.targets, Version(Source.ASSIGNED, statement))

@@ -1,6 +1,6 @@
 """Which dots add to a sum that nothing but the dot has read: what a statement of the same block has computed for it.
 
-In: a typed block. Out: such dots, by `id`. Another dot's sum may be in registers that others compute from as well.
+In: a typed block. Out: such dots. Another dot's sum may be in registers that others compute from as well.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from ..ir.structured import assigns
 from ..ir.walk import assigned_variables, blocks, read_variables, statements, subexpressions, top_statements
 
 
-def dots_with_own_sums(body: tuple[Statement, ...]) -> frozenset[int]:
+def dots_with_own_sums(body: tuple[Statement, ...]) -> frozenset[Statement]:
     """See the module docstring."""
-    found: set[int] = set()
+    found: set[Statement] = set()
     for block in blocks(body):
         straight = list(top_statements(block))
         dots = ((place, s) for place, s in enumerate(straight) if isinstance(s, Assign) and assigns(s, "dot"))
-        found.update(id(dot) for place, dot in dots if _owns(dot, straight[:place]))
+        found.update(dot for place, dot in dots if _owns(dot, straight[:place]))
     return frozenset(found)
 
 

@@ -95,15 +95,15 @@ class Signs:
         definition = self.induction.definition(variable, self.statement)
         if definition is not None:
             return self.needed(definition)
-        known = self.facts.environments.get(id(self.statement), {}).get(variable)
+        known = self.facts.environments.get(self.statement, {}).get(variable)
         return NOTHING if (known is not None and known.nonnegative) or self._adds_up_loaded(variable) else None
 
     def _adds_up_loaded(self, variable: Variable) -> bool:
         """Whether a loop changes a variable by numbers from memory, and by no other; or whether it is a total of such."""
-        updates = [update for update, total in self.induction.totals if variable in used_variables(total)]
+        updates = [update for update, total in self.induction.totals.items() if variable in used_variables(total)]
         steps = [
             step for steps in self.induction.steps.values() for changed, step in steps.items()
-            if changed is variable or id(step.update) in updates
+            if changed is variable or step.update in updates
         ]  # fmt: skip
         return bool(steps) and all(self._is_from_memory(step.amount) for step in steps)
 
@@ -125,14 +125,14 @@ class Signs:
 
     def _first(self, loop: For) -> Expr | None:
         """The least value of a loop's variable, or less; behind the loop it may also hold what it held before."""
-        inside = self.induction.versions[id(self.statement)].get(loop.variable)
+        inside = self.induction.versions[self.statement].get(loop.variable)
         if loop.previous is not None and (inside is None or inside.source is not Source.ASSIGNED):
             return None
         if not loop.descending:
             return self.induction.value_from(loop.start, loop, self.statement)
         stop = self.induction.value_from(loop.stop, loop, self.statement)
         # Multiples of a number that stay above another multiple of it stay above by so much.
-        environment = self.facts.environments.get(id(self.statement), {})
+        environment = self.facts.environments.get(self.statement, {})
         apart = gcd(*(axis_info(bound, environment).everywhere(0) for bound in (loop.start, loop.stop, loop.step)))
         return None if stop is None else Call(stop.type, "add", (stop, Literal(stop.type, apart)))
 

@@ -114,7 +114,10 @@ def differing_parts(name: str, left: Any, right: Any, why: str, span: Span, call
     for number, (one, other) in enumerate(zip(parts_of(left, name), parts_of(right, name), strict=True)):
         if one.value != other.value:
             if not (is_run_time(one.value) and is_run_time(other.value)):
-                raise DTypeError(f"{one.name} changes its compile-time value {why}", span, "", calls)
+                cause = f"{one.name} changes its compile-time value {why}"
+                raise DTypeError(
+                    cause, span, "keep it the same, or make it a number of run time, as with tl.to_tensor(x)", calls
+                )
             found.add(number)
     return found
 

@@ -156,9 +156,9 @@ class Builder(Draft):
         if isinstance(value, AGGREGATES):
             bind_parts(self, name, decayed(value, span), span)
             return
-        self.assign(name, to_expr(value, span), span)
+        self.assign(name, to_expr(value, span))
 
-    def assign(self, name: str, expr: Expr, span: Span) -> Variable:
+    def assign(self, name: str, expr: Expr) -> Variable:
         """Assigns a run-time value to the variable of that name, or to a new one."""
         old = self.scope.get(name)
         target = None

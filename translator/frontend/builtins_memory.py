@@ -75,7 +75,8 @@ def _load(builder: Builder, a: Arguments, span: Span) -> Value:
     if not no_other:
         other = cast_to(to_expr(a["other"], span), element.element_ty, span)
         if other.type.is_tile and common_shape([other.type.shape, shape], span) != shape:
-            raise ShapeError(f"`other` of type {other.type} does not fit the loaded shape", span, "", builder.calls)
+            cause = f"`other` of type {other.type} does not fit the loaded shape, {[int(side) for side in shape]}"
+            raise ShapeError(cause, span, "give it that shape, or one number for all elements", builder.calls)
         args.append(broadcast_to(other, shape, span))
     # Where the user has a variable of that name, it is what is made of the elements.
     name = base_name(pointer, "loaded")

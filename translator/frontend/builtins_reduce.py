@@ -8,7 +8,7 @@ from ..ir.tiles import broadcast_to
 from ..ir.types import ORDINALS, ValueType
 from ..kernel_function import KernelFunction
 from ..language.dtypes import bfloat16, float32, int32
-from ..language.hints import no_extremum
+from ..language.hints import no_extremum, shown
 from ..ops.promotion import ordered_type, summed_type
 from .builder import Builder
 from .builtins_shape import axis_argument, divided, dtype_argument, reshaped
@@ -112,7 +112,8 @@ def _bits(op: str, word: str):  # type: ignore[no-untyped-def]
     def handler(builder: Builder, a: Arguments, span: Span) -> Value:
         expr = _tile(builder, a["input"], word, span)
         if not expr.type.dtype.is_int():
-            raise DTypeError(f"{word} only supported for integers", span, "", builder.calls)
+            cause = f"{word} only supported for integers, not for {expr.type.dtype}"
+            raise DTypeError(cause, span, "cast the tile, as x.to(tl.int32)", builder.calls)
         return _simple(builder, a, expr, op, word, span)
 
     return handler
@@ -180,12 +181,15 @@ def _reduce(builder: Builder, a: Arguments, span: Span) -> Value:
     exprs = tuple(_summable(builder, _tile(builder, item, "reduce", span), "reduce", span) for item in items)
     function = builder.constant(a["combine_fn"], "combine_fn", span)
     if not isinstance(function, KernelFunction):
-        raise ArgumentError("combine_fn must be a function under @triton.jit", span, "", builder.calls)
+        cause = f"combine_fn must be a function under @triton.jit, not {shown(function)}"
+        raise ArgumentError(cause, span, "define it so: it takes two values and returns one", builder.calls)
     if len(exprs) > len(ORDINALS):
         cause = f"tl.reduce takes at most {len(ORDINALS)} tiles at once, not {len(exprs)}"
         raise ArgumentError(cause, span, "reduce them in two calls", builder.calls)
     if len({expr.type.shape for expr in exprs}) != 1:
-        raise ArgumentError("all tiles that are reduced together must have one shape", span, "", builder.calls)
+        shapes = " and ".join(str([int(side) for side in expr.type.shape]) for expr in exprs)
+        cause = f"all tiles that are reduced together must have one shape, not {shapes}"
+        raise ArgumentError(cause, span, "broadcast them first, as with tl.broadcast(x, y)", builder.calls)
     dtypes = [expr.type.dtype for expr in exprs]
     left, right, results, body = reduce_function(builder, function, dtypes, span)
     combine = Combine(None, function.__name__, left, right, results, body)

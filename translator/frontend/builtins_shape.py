@@ -120,7 +120,9 @@ def _broadcast_to(builder: Builder, a: Arguments, span: Span) -> Value:
     builder.not_elementwise()
     expr, shape = to_expr(a["input"], span), sides(builder, a["shape"], span)
     if expr.type.is_tile and (expr.type.rank != len(shape) or common_shape([expr.type.shape, shape], span) != shape):
-        raise ShapeError(f"cannot broadcast {expr.type} to {[int(s) for s in shape]}", span, "", builder.calls)
+        cause = f"cannot broadcast {expr.type} to {[int(s) for s in shape]}"
+        remedy = "a side is the same in both or 1: x[:, None] and x[None, :] add an axis of side 1"
+        raise ShapeError(cause, span, remedy, builder.calls)
     return broadcast_to(expr, shape, span)
 
 
@@ -178,7 +180,7 @@ def reshaped(builder: Builder, expr: Expr, shape: tuple[int, ...], span: Span) -
         raise ShapeError(
             f"reshape() cannot change total number of elements in tensor: {expr.type} to {[int(s) for s in shape]}",
             span,
-            "",
+            f"the sides multiply to {expr.type.numel}",
             builder.calls,
         )
     while isinstance(expr, Call) and expr.op == "reshape":  # one after another is one
@@ -203,7 +205,8 @@ def _squeeze(builder: Builder, a: Arguments, span: Span) -> Value:
     expr = to_expr(a["x"], span)
     axis = axis_argument(builder, a["dim"], expr.type.rank, span)
     if expr.type.shape[axis] != 1:
-        raise ShapeError(f"squeeze of axis {axis} of {expr.type}: its side is not 1", span, "", builder.calls)
+        cause = f"squeeze of axis {axis} of {expr.type}: its side is not 1"
+        raise ShapeError(cause, span, "reduce the axis, as with tl.sum(x, axis)", builder.calls)
     return reshaped(builder, expr, expr.type.shape[:axis] + expr.type.shape[axis + 1 :], span)
 
 

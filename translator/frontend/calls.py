@@ -12,7 +12,15 @@ from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use,
 from ..ir.rewrite import renamed
 from ..ir.tiles import broadcast_to
 from ..ir.types import ORDINALS, ValueType
-from ..ir.walk import assigned_variables, read_inside, statements, used_variables, what_decides, where_from
+from ..ir.walk import (
+    assigned_variables,
+    read_inside,
+    say_the_same,
+    statements,
+    used_variables,
+    what_decides,
+    where_from,
+)
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin, without_annotations
 from ..language.dtypes import DType, PointerType, int64
@@ -262,7 +270,8 @@ def _known_or_new(known: Iterable[DeviceFunction], new: DeviceFunction) -> Devic
         deciding = frozenset(pairs.get(parameter, parameter) for parameter in new.deciding)
         same = (new.name, new.result, new.origin) == (other.name, other.result, other.origin)
         same &= (parameters, deciding) == (other.parameters, other.deciding)
-        if same and all(one.type == pairs[one].type for one in pairs) and renamed(new.body, pairs) == other.body:
+        same = same and all(one.type == pairs[one].type for one in pairs)
+        if same and say_the_same(renamed(new.body, pairs), other.body):
             return other
     return new
 

@@ -86,7 +86,8 @@ def _range_arguments(
     bounds = bounds if len(bounds) > 1 else [Const(0), *bounds]
     step = bounds[2] if len(bounds) == 3 else None
     if not positional or len(bounds) > 3:
-        raise ArgumentError(f"a range takes 1 to 3 bounds, not {len(positional)}", span, "", builder.calls)
+        cause, remedy = f"a range takes 1 to 3 bounds, not {len(positional)}", "write range(start, stop, step)"
+        raise ArgumentError(cause, span, remedy, builder.calls)
     if isinstance(step, Const) and step.value == 0:
         raise ArgumentError("the step of a range must not be 0", span, "", builder.calls)
     options = tuple((name, _hint(builder, name, value, span)) for name, value in named.items())

@@ -174,7 +174,7 @@ class Result:
 
     def settle(self, statements: list[Statement]) -> None:
         """Gives numbers that were returned before their type was known that type; `statements` are the function's."""
-        replaced: dict[int, Statement | None] = {}
+        replaced: dict[Statement, Statement | None] = {}
         for one in every_statement(tuple(statements)) if self.retyped else ():
             if isinstance(one, Assign) and isinstance(one.value, Literal) and one.target in self.retyped:
                 target, number = one.target, one.value
@@ -182,7 +182,7 @@ class Result:
                     target = self.retyped[target]
                 value = Const(number.value, number.symbol, number.base)
                 typed = to_expr(value, number.span or one.origin.span, target.type.element)
-                replaced[id(one)] = Assign(one.origin, (target,), typed)
+                replaced[one] = Assign(one.origin, (target,), typed)
         if replaced:
             statements[:] = with_replaced(tuple(statements), replaced)
 

@@ -175,7 +175,8 @@ def _annotated(builder: Builder, node: Any) -> None:
         return
     span = builder.source.span(node)
     if name in builder.constexpr_names and name in builder.scope:
-        raise DTypeError(f"{name} is already defined; a constexpr cannot be defined twice", span, "", builder.calls)
+        cause = f"{name} is already defined; a constexpr cannot be defined twice"
+        raise DTypeError(cause, span, "give each a name of its own", builder.calls)
     builder.constexpr_names.add(name)
     if node.value is not None:
         value = evaluate(builder, node.value)

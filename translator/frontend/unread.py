@@ -18,5 +18,7 @@ def without_unread_results(body: tuple[Statement, ...]) -> tuple[Statement, ...]
     if not atomics:
         return body
     read = set(read_inside(body))
-    unread = {id(s): Effect(s.origin, call) for s, call in atomics if not read & set(s.targets)}
+    unread: dict[Statement, Statement | None] = {
+        s: Effect(s.origin, call) for s, call in atomics if not read & set(s.targets)
+    }
     return with_replaced(body, unread)

@@ -6,7 +6,7 @@ or in an `Effect`: `frontend/builder.py` gives them names. Casts, broadcasts and
 elementwise `Call` all have its shape and exactly the element types that its row of the op table asks for.
 
 Variables are mutable, as in the source: a name keeps one `Variable` while its type stays, and gets a new one when the
-type changes. Facts and decisions about variables live beside the tree, in tables keyed by `Variable`.
+type changes. Facts and decisions about variables and statements live beside the tree, in tables keyed by these.
 
 Example, `z = tl.load(p + offs) * 2.0` of a tile of 128 floats:
   Assign(p_value, Call("load", (Call("ptr_add", (Call("broadcast", (Use(p),)), Use(offs))),)))
@@ -172,14 +172,14 @@ class CallFunction(Expr):
 # ----------------------------------------------------------------------------------------------------- statements
 
 
-@frozen
+@frozen(eq=False)
 class Statement:
-    """Base of statements."""
+    """Base of statements. Compared by identity: two that say the same stay two; `walk.say_the_same` compares what they say."""
 
     origin: Origin
 
 
-@frozen
+@frozen(eq=False)
 class Assign(Statement):
     """`targets = value`; more than one target only for a structured call with several results."""
 
@@ -193,14 +193,14 @@ class Assign(Statement):
         return target
 
 
-@frozen
+@frozen(eq=False)
 class Effect(Statement):
     """A call for its effect: `store`, an atomic whose result is not used, `device_print`, `device_assert`, `barrier`."""
 
     call: Call
 
 
-@frozen
+@frozen(eq=False)
 class If(Statement):
     """A branch on a run-time scalar of type `int1`. `else_origin` tags an `else:`/`elif` line when there is one."""
 
@@ -210,7 +210,7 @@ class If(Statement):
     else_origin: Origin | None = None
 
 
-@frozen
+@frozen(eq=False)
 class For(Statement):
     """`for variable in range(start, stop, step)`: scalars of the variable's type, evaluated once.
 
@@ -228,7 +228,7 @@ class For(Statement):
     previous: Expr | None = None
 
 
-@frozen
+@frozen(eq=False)
 class While(Statement):
     """`while condition`: `prelude` runs before every test and computes what the condition needs.
 
@@ -241,21 +241,21 @@ class While(Statement):
     trips: int | None = None
 
 
-@frozen
+@frozen(eq=False)
 class Return(Statement):
     """Ends the program (in a kernel), or the function with `value` (in a device function)."""
 
     value: Expr | None = None
 
 
-@frozen
+@frozen(eq=False)
 class Note(Statement):
     """A source statement that became no code; `origin.note` says where it went. With a `trip`, one of a static loop begins."""
 
     trip: Trip | None = None
 
 
-@frozen
+@frozen(eq=False)
 class Inlined(Statement):
     """The body of a called function that was inlined; `origin` is the call's, `caption` names the function."""
 

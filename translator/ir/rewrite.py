@@ -24,18 +24,18 @@ def with_bodies(
 
 def with_replaced(
     block: tuple[Statement, ...],
-    replaced: Mapping[int, Statement | None],
-    added: Mapping[tuple[int, bool], Sequence[Statement]] = MappingProxyType({}),
+    replaced: Mapping[Statement, Statement | None],
+    added: Mapping[tuple[Statement, bool], Sequence[Statement]] = MappingProxyType({}),
 ) -> tuple[Statement, ...]:
     """The block with some statements, at any depth, replaced by others or, by None, left out, and with others `added`.
 
-    `replaced` goes by `id` of the statement as it was, `added` by that and by whether they stand behind it or in front.
+    `replaced` goes by the statement as it was, `added` by that and by whether they stand behind it or in front.
     """
     result: list[Statement] = []
     for before in block:
-        changed = replaced.get(id(before), before)
+        changed = replaced.get(before, before)
         kept = () if changed is None else (with_bodies(changed, lambda body: with_replaced(body, replaced, added)),)
-        result += [*added.get((id(before), False), ()), *kept, *added.get((id(before), True), ())]
+        result += [*added.get((before, False), ()), *kept, *added.get((before, True), ())]
     return tuple(result)
 
 
@@ -74,9 +74,9 @@ def mapped_in(part: T, change: Callable[[Expr], Expr]) -> T:
 def renamed(block: tuple[Statement, ...], names: Mapping[Variable, Variable]) -> tuple[Statement, ...]:
     """The block with other variables in the place of some, where these are read and where they are assigned."""
     result = substituted_in(block, {old: Use(new.type, new) for old, new in names.items()})
-    targets: dict[int, Statement] = {}
+    targets: dict[Statement, Statement] = {}
     for statement in statements(result):
         if isinstance(statement, Assign) and not names.keys().isdisjoint(statement.targets):
             assigned = tuple(names.get(target, target) for target in statement.targets)
-            targets[id(statement)] = replace(statement, targets=assigned)
+            targets[statement] = replace(statement, targets=assigned)
     return with_replaced(result, targets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 
 from .nodes import (
     Assign,
@@ -126,6 +127,15 @@ def path_to(block: tuple[Statement, ...], wanted: Statement) -> Path | None:
             if below is not None:
                 return [(block, place), *below]
     return None
+
+
+def say_the_same(one: object, other: object) -> bool:
+    """Whether two blocks, statements or expressions are equal in all their parts; statements themselves go by identity."""
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(say_the_same, one, other))
+    if isinstance(one, Statement) and type(one) is type(other):
+        return all(say_the_same(getattr(one, part.name), getattr(other, part.name)) for part in fields(one))
+    return one == other
 
 
 def used_variables(expr: Expr) -> Iterator[Variable]:

@@ -90,7 +90,7 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
 def fill_by_copy(context: Context, statement: Assign, layout: Layout, name: str, value: Expr) -> list[Node]:
     """A register tile that is computed from other elements of itself: all of them before the first one changes."""
     target = statement.target
-    copy = context.beside(id(statement), target, "next")
+    copy = context.beside(statement, target, "next")
     fresh = context.names.variable(copy)
     return [
         Line(f"{context.declaration(copy, layout, fresh)};"),

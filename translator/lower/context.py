@@ -108,8 +108,8 @@ class Context:
         self.converted: dict[tuple[Variable, Layout], str] = {}
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
         self.quoting = True  # whether statements stand under tags
-        self.said: dict[str, int] = {}  # the statement, by `id`, that explains the tests of a limit for whole vectors
-        self._temporaries: dict[tuple[int, Variable | None, str], Variable] = {}
+        self.said: dict[str, Statement] = {}  # the statement that explains the tests of a limit for whole vectors
+        self._temporaries: dict[tuple[Statement, Variable | None, str], Variable] = {}
         self._widths: dict[int, str] = {}
         self._constants: dict[tuple[str, str, object], str] = {}
 
@@ -124,11 +124,11 @@ class Context:
     def function_name(self, function: DeviceFunction) -> str:
         """The name of a device function: the user's, unless something of ours or CUDA's has it; then with where it is from."""
         known = self.needs.functions
-        if id(function) not in known:
+        if function not in known:
             own = [] if is_library_name(function.name) else [function.name]
             where = re.sub(r"\W", "_", PurePath(function.origin.file).stem) or self.kernel.name
-            known[id(function)] = self.root.names.fresh(*own, f"{function.name}_of_{where}")
-        return known[id(function)]
+            known[function] = self.root.names.fresh(*own, f"{function.name}_of_{where}")
+        return known[function]
 
     # ------------------------------------------------------------------------------------------------ variables
 
@@ -202,7 +202,7 @@ class Context:
 
     def declares(self, statement: Statement, variable: Variable) -> bool:
         """Whether this statement is where the variable is declared."""
-        here = variable not in self.scopes.hoisted and self.scopes.first.get(variable) == id(statement)
+        here = variable not in self.scopes.hoisted and self.scopes.first.get(variable) == statement
         return here and variable not in self.ahead.read_ahead and variable not in self.names.array_of
 
     def assigned_once(self, variable: Variable) -> bool:
@@ -224,16 +224,16 @@ class Context:
         once = self.assigned_once(variable) and not variable.type.is_pointer
         return (Line(f"{'const ' if once else ''}{declarator} = {text};"),)
 
-    def temporary(self, statement: int, purpose: str, type_: ValueType, other: str = "") -> Variable:
+    def temporary(self, statement: Statement, purpose: str, type_: ValueType, other: str = "") -> Variable:
         """A variable of the translator's own for one purpose of one statement, called so, or `other` if that is taken."""
         name = other if other and self.names.bearers(purpose) else purpose
         return self._own((statement, None, purpose), name, type_)
 
-    def beside(self, statement: int, variable: Variable, word: str, type_: ValueType | None = None) -> Variable:
+    def beside(self, statement: Statement, variable: Variable, word: str, type_: ValueType | None = None) -> Variable:
         """A variable of the translator's own beside the one of a statement that it is named after, `variable_word`."""
         return self._own((statement, variable, word), f"{variable.name}_{word}", type_ or variable.type)
 
-    def _own(self, key: tuple[int, Variable | None, str], name: str, type_: ValueType) -> Variable:
+    def _own(self, key: tuple[Statement, Variable | None, str], name: str, type_: ValueType) -> Variable:
         if key not in self._temporaries:
             self._temporaries[key] = Variable(name, type_, -1 - len(self._temporaries))
         return self._temporaries[key]
@@ -394,8 +394,8 @@ class Context:
         return found
 
     @cached_property
-    def own_sums(self) -> frozenset[int]:
-        """The dots, by `id`, whose sums only they have read so far."""
+    def own_sums(self) -> frozenset[Statement]:
+        """The dots whose sums only they have read so far."""
         return dots_with_own_sums(self.kernel.body)
 
     @contextmanager

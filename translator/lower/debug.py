@@ -24,7 +24,7 @@ def lower_print(context: Context, statement: Effect) -> tuple[Node, ...]:
     if not call.args:
         return (_print(f"pid (%u, %u, %u){_after_index(prefix, False)}\\n", []),)
     prefix = _after_index(prefix, True)
-    layout = context.schedule.statement_layouts.get(id(statement))
+    layout = context.schedule.statement_layouts.get(statement)
     nodes: list[Node] = []
     for number, value in enumerate(call.args):
         operand = f"(operand {number}) " if len(call.args) > 1 else ""
@@ -96,7 +96,7 @@ def lower_assert(context: Context, statement: Effect) -> tuple[Node, ...]:
             " :"
         )
     )
-    layout = context.schedule.statement_layouts.get(id(statement))
+    layout = context.schedule.statement_layouts.get(statement)
 
     def one(point: Point | None) -> tuple[Node, ...]:
         tests = [context.speller.spell(arg, point) for arg in call.args[1:]]

@@ -28,7 +28,7 @@ def given_names(kernel: Kernel, facts: Facts, schedule: Schedule, scopes: Scopes
     found: dict[Variable, Variable] = {}
     for first, second in _of_one_line(kernel):
         target, result = second.targets[0], _shown(second.value)
-        if result not in first.targets or reads[result] > 1 or schedule.conversions.get(id(second)):
+        if result not in first.targets or reads[result] > 1 or schedule.conversions.get(second):
             continue
         once = facts.assignments[target] == facts.assignments[result] == 1
         if (

@@ -202,7 +202,7 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing)
         frozenset(given.values()),
     )
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
-        context.shared.arrays[variable.key, "tile"] = _tile_in_shared(context, variable)
+        context.shared.arrays[variable, "tile"] = _tile_in_shared(context, variable)
     return context
 
 
@@ -271,8 +271,8 @@ def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int
     """Every layout of the schedule with a tile that has it, in source order, behind them those of loads for a next iteration."""
     found: list[tuple[Layout, tuple[int, ...], str]] = []
     loads = [s for s in statements(kernel.body) if isinstance(s, Assign) and s.targets[0] in schedule.rings.for_next]
-    early = {id(statement) for statement in loads}
-    for statement in (*(s for s in statements(kernel.body) if id(s) not in early), *loads):
+    early = set(loads)
+    for statement in (*(s for s in statements(kernel.body) if s not in early), *loads):
         for target in getattr(statement, "targets", ()):
             for layout in schedule.index_layouts.get(target, ()):
                 found.append((layout, target.type.shape, target.name))
@@ -282,10 +282,10 @@ def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int
             copy = schedule.warp_copies.get(target) or schedule.block_copies.get(target)
             if copy is not None:
                 found.append((copy.layout, target.type.shape, f"{target.stem}_ahead"))
-        own = schedule.statement_layouts.get(id(statement))
+        own = schedule.statement_layouts.get(statement)
         if own is not None:
             found.append((own, _tile_shape(statement), UNNAMED_TILE))
-        for conversion in schedule.conversions.get(id(statement), ()):
+        for conversion in schedule.conversions.get(statement, ()):
             found.append((conversion.layout, conversion.variable.type.shape, conversion.variable.name))
     return found
 
@@ -308,7 +308,7 @@ def _functions(context: Context, kernel: Kernel) -> tuple[Function, ...]:
     """The functions that the text calls; a function stands above those that call it."""
     written: list[Function] = []
     for function in reversed(kernel.functions):
-        if id(function) in context.speller.used.functions:
+        if function in context.speller.used.functions:
             written.append(lower_function(context, function))
     return tuple(reversed(written))
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..analysis.meeting import Places, Trips
 from ..analysis.origins import Origins
 from ..frozen import frozen
-from ..ir.nodes import Assign, Call, Expr, Variable
+from ..ir.nodes import Assign, Call, Expr, For, Statement, Variable, While
 from ..schedule.products.shared_tiles import SharedTile
 from ..schedule.staging.producer import SharedLines
 from ..schedule.tiles.layout import Layout
@@ -89,7 +89,9 @@ class AccessOrder:
     ever_stored: dict[Variable, set[tuple[Expr, Layout | None]]] = field(
         default_factory=dict
     )  # and through which pointers
-    left_by: dict[int, Accesses] = field(default_factory=dict)  # what a trip leaves, by `id` of the loop
+    left_by: dict[For | While | None, Accesses] = field(
+        default_factory=dict
+    )  # what a trip leaves, by the loop; None is that over a block's programs
     # The last loop's bounds, and what is open only if it has had no trip: so in no trip of one with the same bounds.
     skipped: tuple[LoopBounds, Accesses] | None = None
     assigned: Counter[Variable] = field(default_factory=Counter)  # how often, in the order of the text
@@ -157,9 +159,9 @@ class Around:
 
     Attributes:
       rings: how many loops with stages there are.
-      in_flight: the dots, by `id`, that a loop waits for.
+      in_flight: the dots that a loop waits for.
       trip_count: what counts the iterations of a loop whose products run on into the next one; "" in others.
-      next_dots: the dots right behind one of a loop's body, by `id` of it.
+      next_dots: by a dot of a loop's body, the dots right behind it.
       parts_ahead: how a loop writes the parts of its tiles ahead.
       lasting: the arrays of operands that were copied before a loop, by operand and format.
       may_arrive_later: whether a load leaves the wait for its copies to what reads its tile.
@@ -167,9 +169,9 @@ class Around:
     """
 
     rings: int = 0
-    in_flight: frozenset[int] = frozenset()
+    in_flight: frozenset[Statement] = frozenset()
     trip_count: str = ""
-    next_dots: dict[int, tuple[Assign, ...]] = field(default_factory=dict)
+    next_dots: dict[Statement, tuple[Assign, ...]] = field(default_factory=dict)
     parts_ahead: PartsAhead | None = None
     lasting: dict[tuple[Variable, SharedTile], str] = field(default_factory=dict)
     may_arrive_later: bool = False
@@ -188,11 +190,11 @@ class Progress:
 
 @dataclass
 class StatementNotes:
-    """What a loop wants of the statements in its body, by `id` of them."""
+    """What a loop wants of the statements in its body."""
 
-    before: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # the text that precedes one
-    after: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # the text that follows one
-    behind_copies: set[int] = field(default_factory=set)  # those that stand behind copies, and not in their place
+    before: dict[Statement, tuple[Node, ...]] = field(default_factory=dict)  # the text that precedes one
+    after: dict[Statement, tuple[Node, ...]] = field(default_factory=dict)  # the text that follows one
+    behind_copies: set[Statement] = field(default_factory=set)  # those that stand behind copies, and not in their place
 
 
 @dataclass
@@ -220,7 +222,7 @@ class BoxCopies:
 class WarpRole:
     """The warps whose part of the kernel is being written, where the block's warpgroups do different things."""
 
-    name: str = ""  # "producer" or "consumer"; "" where all do the same
+    name: Literal["", "producer", "consumer"] = ""  # "" where all do the same
     program_variables: dict[int, Variable] = field(default_factory=dict)  # the user's names for where its program lies
     known_scalars: dict[str, str] = field(default_factory=dict)  # names of what precedes the roles, by its text
     loop_stops: dict[Variable, str] = field(default_factory=dict)  # where loops end, as far as it is known before

@@ -186,7 +186,7 @@ def by_source(block: tuple[Statement, ...]) -> list[list[Statement]]:
 def _declarations(context: Context, statement: Statement) -> list[Node]:
     """Variables that must be declared before this statement because several blocks share them."""
     nodes: list[Node] = []
-    for variable in context.scopes.before.get(id(statement), ()):
+    for variable in context.scopes.before.get(statement, ()):
         if variable in context.facts.absorbed | context.facts.unused | context.schedule.in_shared:
             continue
         layouts: tuple[Layout | None, ...] = (context.schedule.layouts.get(variable),)
@@ -209,9 +209,9 @@ def lower_statement(context: Context, statement: Statement) -> tuple[tuple[Node,
     if parts:  # what a branch or a loop starts, it waits for itself
         around = replace(around, may_arrive_later=False, may_run_on=False)
     with context.inside(around):
-        code = context.notes.before.get(id(statement), ())
+        code = context.notes.before.get(statement, ())
         code += _lower_alone(context, statement)
-        code += context.notes.after.get(id(statement), ())
+        code += context.notes.after.get(statement, ())
     if not isinstance(statement, Inlined):
         waits += wait_before(context, statement, running, context.shared.barriers > barriers)
     changed = set(assigned_variables(statement))
@@ -225,7 +225,7 @@ def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
         case Assign():
             if all(target in context.facts.unused for target in statement.targets):
                 return ()
-            if statement.targets[0] in context.ahead.read_ahead or id(statement) in context.notes.behind_copies:
+            if statement.targets[0] in context.ahead.read_ahead or statement in context.notes.behind_copies:
                 return ()  # the loop around it reads it, in another iteration
             if statement.targets[0] in context.ahead.values:
                 return take_value(context, statement)
@@ -315,7 +315,7 @@ def repeated(
     """
     entry, before = set(context.shared.being_read), context.order.snapshot()
     first = context.order.in_a_trip(bounds, before)
-    last = context.order.left_by.get(id(loop), Accesses())
+    last = context.order.left_by.get(loop, Accesses())
     while True:
         context.shared.being_read, context.progress.copied = set() if meet else set(entry), {}
         context.order.skipped = None
@@ -331,7 +331,7 @@ def repeated(
             context.shared.being_read = set(entry)
             return nodes
         entry |= context.shared.being_read
-        last = context.order.left_by[id(loop)] = last.together(left)  # ever more, so that this comes to an end
+        last = context.order.left_by[loop] = last.together(left)  # ever more, so that this comes to an end
 
 
 def _loop_bounds(context: Context, loop: For) -> LoopBounds:
@@ -364,7 +364,7 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
     body = repeated(context, statement, lambda: _trip(context, statement.body), bounds=_loop_bounds(context, statement))
     counter = name
     if variable in context.scopes.outliving:
-        counter = context.names.variable(context.beside(id(statement), variable, "next"))
+        counter = context.names.variable(context.beside(statement, variable, "next"))
         if statement.previous is not None:
             kept = context.speller.text(statement.previous)
             nodes.append(Line(f"{name} = {kept};", "stays so if there is no iteration"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from ..analysis.facts import Facts
-from ..ir.nodes import Kernel, Variable
+from ..ir.nodes import Kernel, Statement, Variable
 from ..ir.walk import assigned_variables, only_values, statements
 from ..schedule.accesses.pointers import read_only_pointers
 from ..schedule.plan import Schedule
@@ -29,7 +29,7 @@ def versions_of_one_array(
         return
     values = only_values(kernel.body)  # loads too: some are made where they are used, and read their masks there
     lazy = {*facts.absorbed, *facts.index, *schedule.functions} & values.keys()
-    order: dict[int, int] = {}  # of statements, by their `id`
+    order: dict[Statement, int] = {}
     assigned = {parameter.variable: -1 for parameter in kernel.parameters}  # where each variable is first
     last_seen = dict(assigned)
     for _, statement, variable, assigns in occurrences(kernel.body, (), {v: values[v] for v in lazy}):

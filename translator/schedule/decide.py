@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..analysis.facts import Facts
 from ..artifact import Options, Target
 from ..hardware import WARP_SIZE
-from ..ir.nodes import Kernel
+from ..ir.nodes import Kernel, Statement
 from .accesses.coalesced import coalesce_loads, coalesce_stores
 from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads
 from .plan import Schedule
@@ -75,7 +75,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     planned = blocks if rings.has_producer or blocks > 1 else None
-    loading = _blocks_for_tiles(kernel, facts, kept, problem, conversions.keys(), peak, num_threads, bool(dots.plans))
+    loading = _blocks_for_tiles(kernel, kept, problem, conversions.keys(), peak, num_threads, bool(dots.plans))
     beside_stages = min(beside, target.max_dynamic_shared_bytes // (target.max_dynamic_shared_bytes - room))
     hiding = blocks_beside_stages(kernel, kept.facts, kept.layouts, rings, num_threads, beside_stages, target)
     wanted = made_room_for or planned or loading or hiding
@@ -86,7 +86,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     settled = settle_numbers(problem, rings, copied)  # before `problem` is asked for what statements and indices run in
     return Schedule(
         layouts=layouts | settled,
-        statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
+        statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, Statement)},
         index_layouts=index_layouts(kernel, facts, problem, copied),
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
@@ -109,17 +109,16 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
 
 def _blocks_for_tiles(
     kernel: Kernel,
-    facts: Facts,
     kept: Kept,
     problem: Problem,
-    conversions: Set[int],
+    conversions: Set[Statement],
     peak: int,
     num_threads: int,
     has_dots: bool,
 ) -> int | None:
     """The blocks that what threads hold and load leaves room for; None where ptxas may decide."""
     exchanges = exchanges_of(kernel, problem.answers)
-    waiting = frozenset(map(id, exchanges)) | conversions
+    waiting = conversions | set(exchanges)
     crowded = needs_whole_multiprocessor(peak, num_threads)
     if has_dots or kept.late_loads:  # what these take, peak does not tell
         return 1 if crowded else None
@@ -128,10 +127,10 @@ def _blocks_for_tiles(
         if not waiting and is_straight(kernel):
             return blocks_for_all_loads(at_once, problem, kept.layouts, num_threads)
         crowded = needs_whole_multiprocessor(at_once, num_threads)
-    return 1 if crowded else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
+    return 1 if crowded else blocks_for_loads(kernel, kept.layouts, waiting, peak, num_threads)
 
 
 def _of_used(dots: Dots, kernel: Kernel, facts: Facts) -> Dots:
     """The dots that something depends on; others become no code, and their operands may have no layout."""
-    used = (id(statement) for statement, _ in dot_statements(kernel) if statement.target not in facts.unused)
+    used = (statement for statement, _ in dot_statements(kernel) if statement.target not in facts.unused)
     return replace(dots, plans={key: dots.plans[key] for key in used})

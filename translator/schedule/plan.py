@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..artifact import Options, Target
 from ..frozen import frozen
 from ..hardware import MOST_OF_THREAD, REGISTER_FILE, WARP_SIZE, WARPGROUP
-from ..ir.nodes import Variable
+from ..ir.nodes import Statement, Variable
 from .products.dot_plan import DotPlan
 from .products.shared_tiles import SharedTile
 from .staging.block_copies import BlockCopy
@@ -30,16 +32,16 @@ class Schedule:
     Attributes:
       layouts: who holds what of every tile in registers (except index tiles).
       statement_layouts: the layout in which a statement without such a tile of its own (a store, an atomic whose old elements
-        nobody reads, the operand of a reduction) runs, by `id` of the statement.
+        nobody reads, the operand of a reduction) runs.
       index_layouts: the layouts in which each index tile is computed.
-      conversions: by `id` of the statement that needs them.
+      conversions: of a statement, the tiles that it needs in another layout.
       in_shared: tiles that live in shared memory instead of registers, each thread's elements in a column of its own.
       recomputed: tiles that are functions of the register's index instead of arrays.
       late_loads: tiles that are functions of the register's index too, which load the element.
-      dots: instruction, layout and operands of every dot, by `id` of the statement.
+      dots: instruction, layout and operands of every dot.
       staged: loaded tiles that go to shared memory for dots alone, with their format there; `layouts` has the layout in
         which threads copy them.
-      store_parts: by `id` of a store by tensor copies, how many warpgroups copy out their own rows; absent where one thread
+      store_parts: of a store by tensor copies, how many warpgroups copy out their own rows; absent where one thread
         copies for all.
       rings: loops that load ahead, and the tensor maps that they use.
       warp_copies: tiles that threads load ahead for themselves, but other lanes of the warp copy than those that hold them.
@@ -52,15 +54,15 @@ class Schedule:
     """
 
     layouts: dict[Variable, Layout]
-    statement_layouts: dict[int, Layout]
+    statement_layouts: Mapping[Statement, Layout]
     index_layouts: dict[Variable, tuple[Layout, ...]]
-    conversions: dict[int, tuple[Conversion, ...]]
+    conversions: Mapping[Statement, tuple[Conversion, ...]]
     in_shared: frozenset[Variable]
     recomputed: Recomputed
     late_loads: frozenset[Variable]
-    dots: dict[int, DotPlan]
+    dots: Mapping[Statement, DotPlan]
     staged: dict[Variable, SharedTile]
-    store_parts: dict[int, int]
+    store_parts: Mapping[Statement, int]
     rings: Rings
     warp_copies: dict[Variable, WarpCopy]
     block_copies: dict[Variable, BlockCopy]

@@ -67,9 +67,7 @@ def _layout(context: Context, statement: Assign | Effect) -> Layout:
     """The layout of the old elements, or of the statement where nobody reads these."""
     schedule = context.schedule
     return (
-        schedule.layouts[statement.target]
-        if isinstance(statement, Assign)
-        else schedule.statement_layouts[id(statement)]
+        schedule.layouts[statement.target] if isinstance(statement, Assign) else schedule.statement_layouts[statement]
     )
 
 
@@ -176,7 +174,7 @@ def _by_vectors(
     most = _most_at_once(context, call)
     if most == 1:
         return ()
-    environment = context.facts.environments[id(statement)]
+    environment = context.facts.environments[statement]
     access = plan_access(pointer, mask, layout, context.facts, environment, lambda axis: min(layout.vector(axis), most))
     if access.width == 1:
         return ()
@@ -228,10 +226,10 @@ def _through_shared(
 ) -> tuple[Node, ...]:
     """Threads that hold copies get the old elements from the one that did the atomic."""
     shape = target.type.shape
-    shared = context.shared.scratch_name(id(statement), "result", f"{target.name}_shared")
+    shared = context.shared.scratch_name(statement, "result", f"{target.name}_shared")
     size = math.prod(padded(side) for side in shape) * target.type.dtype.itemsize
     array = Shared(shared, ctype(target.type), dimensions(context, shape), size, "old elements")
-    context.shared.scratch(id(statement), "result", array)
+    context.shared.scratch(statement, "result", array)
     name = context.names.variable(target)
 
     def act(point: Point) -> tuple[Node, ...]:

@@ -25,7 +25,7 @@ def uniform_test(context: Context, access: Access, point: Point) -> Text | None:
 
 def why_one_test(context: Context, statement: Statement, access: Access, layout: Layout) -> tuple[Node, ...]:
     """Says once per kernel and limit why a test of one index decides for several elements."""
-    environment, nodes = context.facts.environments[id(statement)], list[Node]()
+    environment, nodes = context.facts.environments[statement], list[Node]()
     for test in access.tests:
         if not isinstance(test, Call) or test.op not in ("lt", "ge"):
             continue
@@ -38,7 +38,7 @@ def why_one_test(context: Context, statement: Statement, access: Access, layout:
         text = context.speller.text(limit)
         for axis, (run, same) in enumerate(zip(runs, alike, strict=True)):
             width = _tested_at_once(context, access, layout, axis, run, same)
-            if width and text != "0" and context.said.setdefault(text, id(statement)) == id(statement):
+            if width and text != "0" and context.said.setdefault(text, statement) == statement:
                 what = f"One test for {width} elements: {text} and the index of the first are multiples of {width}."
                 nodes.append(Comment(what))
     return tuple(dict.fromkeys(nodes))

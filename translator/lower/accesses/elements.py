@@ -31,14 +31,14 @@ def loaded_element(context: Context, statement: Assign, access: Access) -> tuple
     target = statement.target
     pointer, _, other = load_operands(statement.value)  # type: ignore[arg-type]
     bools, ahead = pointee(pointer).is_bool(), target in context.ahead.own
-    layout, environment = context.schedule.layouts[target], context.facts.environments[id(statement)]
+    layout, environment = context.schedule.layouts[target], context.facts.environments[statement]
     predicated = not ahead and (
         is_for_next(context, target)
         or is_predicated(access, pointer, target.type, layout, context.facts, environment)
     )  # fmt: skip
     load = load_if(context, target.type) if predicated else ""
     plain = not (predicated or ahead or target in context.schedule.functions) and bool(access.tests)
-    found = found_offsets(context, id(statement), target, pointer, layout) if plain else None
+    found = found_offsets(context, statement, target, pointer, layout) if plain else None
 
     def one(point: Point, place: str = "") -> Text:
         condition = all_tests(context, access, point)

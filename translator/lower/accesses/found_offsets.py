@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...ir.c_operators import ATOM
-from ...ir.nodes import Call, Expr, Use, Variable
+from ...ir.nodes import Call, Expr, Statement, Use, Variable
 from ...ir.types import ValueType
 from ...ir.walk import MOVES
 from ...language.dtypes import int32, int64
@@ -25,7 +25,7 @@ MANY = 12  # operations of an offset
 
 
 def found_offsets(
-    context: Context, statement: int, target: Variable, pointer: Expr, layout: Layout
+    context: Context, statement: Statement, target: Variable, pointer: Expr, layout: Layout
 ) -> tuple[tuple[Node, ...], Callable[[Point], Text]] | None:
     """The text that finds all offsets, and the element that an offset leads to; None where addresses are short."""
     while isinstance(pointer, Use) and pointer.variable in context.spelled:

@@ -134,12 +134,12 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     mask = call.args[2] if len(call.args) > 2 else None
     if not pointer.type.is_tile:
         return _store_scalar(context, pointer, value, mask)
-    layout = context.schedule.statement_layouts[id(statement)]
-    access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
+    layout = context.schedule.statement_layouts[statement]
+    access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[statement])
     modifier = store_hint(call)
     ready = isinstance(moved_from(value), (Use, Literal)) or layout.register_shape() == (1,) * layout.rank
     predicated = is_predicated(
-        access, pointer, value.type, layout, context.facts, context.facts.environments[id(statement)]
+        access, pointer, value.type, layout, context.facts, context.facts.environments[statement]
     )
     word = tensor_word(context, pointer)
     nodes: tuple[Node, ...]

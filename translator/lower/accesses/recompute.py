@@ -31,7 +31,7 @@ def function_of_index(context: Context, target: Variable, element: Callable[[Poi
 def forget_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:
     """Makes the compiler compute anew what follows from narrow tiles; see `schedule/tiles/recomputed.py`."""
     nodes: list[Node] = []
-    for tile in context.schedule.recomputed.forgotten.get(id(statement), ()):
+    for tile in context.schedule.recomputed.forgotten.get(statement, ()):
         context.use_helper("forget")
         layout = context.schedule.layouts[tile]
         names = context.axis_indices(layout)

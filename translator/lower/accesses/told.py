@@ -20,9 +20,9 @@ def told_by_one(
 
     `what` describes it, and `around` are lines before and after it.
     """
-    name = context.shared.scratch_name(id(statement), "result", f"{target.name}_shared")
+    name = context.shared.scratch_name(statement, "result", f"{target.name}_shared")
     array = Shared(name, ctype(target.type), "[1]", target.type.dtype.itemsize, what)
-    context.shared.scratch(id(statement), "result", array)
+    context.shared.scratch(statement, "result", array)
     before, after = around
     nodes = (
         *context.before_write(name),

@@ -30,7 +30,7 @@ def access_of(context: Context, statement: Assign, layout: Layout | None = None)
     pointer, mask, _ = load_operands(statement.value)  # type: ignore[arg-type]
     layout, environment = (
         layout or context.schedule.layouts[statement.target],
-        context.facts.environments[id(statement)],
+        context.facts.environments[statement],
     )
     return plan_load(pointer, mask, layout, context.facts, environment)
 

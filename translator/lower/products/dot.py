@@ -24,11 +24,11 @@ from .operand import OperandPlace, operand_place
 
 def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
     """`target = dot(a, b, acc)`: sums into the target's registers, in place."""
-    if id(statement) in context.schedule.rings.started_ahead:
+    if statement in context.schedule.rings.started_ahead:
         return ()
-    plan = context.schedule.dots[id(statement)]
+    plan = context.schedule.dots[statement]
     first = _first_value(context, statement, plan)
-    if id(statement) in context.schedule.rings.postponed:
+    if statement in context.schedule.rings.postponed:
         if not plan.rows_in_registers:
             return first
         return (*first, write_fragments(context, plan, fragments_of(context, statement, plan)))
@@ -43,7 +43,7 @@ def start_dot(context: Context, statement: Assign, from_zero: bool) -> tuple[Nod
 
     The target is declared already, and holds what the sum starts from, unless that is zero.
     """
-    plan, target = context.schedule.dots[id(statement)], statement.target
+    plan, target = context.schedule.dots[statement], statement.target
     zero, name = literal_text(0, target.type.dtype), context.names.variable(target)
 
     def one(point: Point) -> tuple[Node, ...]:
@@ -53,8 +53,8 @@ def start_dot(context: Context, statement: Assign, from_zero: bool) -> tuple[Nod
     copied = context.progress.copied.items()  # the function that does it has descriptors of its own
     context.progress.copied = {key: name for key, name in copied if not isinstance(key[1], str)}
     places: list[OperandPlace] = []
-    for operand, is_a in copied_operands(plan):
-        code, place = operand_place(context, statement, operand, is_a, plan.instruction)
+    for operand in copied_operands(plan):
+        code, place = operand_place(context, statement, operand, plan.instruction)
         nodes += code
         places.append(place)
     _note_reads(context, places)
@@ -76,8 +76,8 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
         return lower_fma(context, statement, plan)
     places: list[OperandPlace] = []
     copies: list[Node] = []
-    for operand, is_a in copied_operands(plan):
-        code, place = operand_place(context, statement, operand, is_a, plan.instruction)
+    for operand in copied_operands(plan):
+        code, place = operand_place(context, statement, operand, plan.instruction)
         copies += code
         places.append(place)
     parts: list[tuple[OperandPlace, ...]] = []
@@ -85,8 +85,8 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
     if ahead and ahead.dot is not statement:
         ahead = None
     if plan.instruction.kind == "wgmma" and plan.instruction.split:
-        for place, is_a in zip(places, (True, False), strict=True):
-            code, written = write_parts(context, statement, plan, place, is_a, ahead.count if ahead else "")
+        for place in places:
+            code, written = write_parts(context, statement, plan, place, ahead.count if ahead else "")
             copies += () if ahead else code
             parts.append(written)
     copies += _copies_for_next(context, statement)
@@ -111,11 +111,11 @@ def _copies_for_next(context: Context, statement: Assign) -> tuple[Node, ...]:
     if context.shared.in_turns:
         return ()
     nodes: tuple[Node, ...] = ()
-    for dot in context.around.next_dots.get(id(statement), ()):
-        plan = context.schedule.dots[id(dot)]
-        for operand, is_a in copied_operands(plan):
+    for dot in context.around.next_dots.get(statement, ()):
+        plan = context.schedule.dots[dot]
+        for operand in copied_operands(plan):
             if operand.variable not in context.schedule.staged:
-                nodes += operand_place(context, dot, operand, is_a, plan.instruction)[0]
+                nodes += operand_place(context, dot, operand, plan.instruction)[0]
     return nodes
 
 

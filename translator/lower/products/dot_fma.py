@@ -67,10 +67,10 @@ def _operand(context: Context, statement: Assign, operand: Operand, purpose: str
     variable: Variable = operand.variable
     layout = context.schedule.layouts[variable]
     shape = variable.type.shape
-    name = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
+    name = context.shared.scratch_name(statement, purpose, f"{variable.name}_shared")
     size = math.prod(padded(side) for side in shape) * variable.type.dtype.itemsize
     array = Shared(name, ctype(variable.type), dimensions(context, shape), size, f"{variable.name}, for the dot")
-    context.shared.scratch(id(statement), purpose, array)
+    context.shared.scratch(statement, purpose, array)
     source = context.names.variable(variable)
 
     def write(point: Point) -> tuple[Node, ...]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from ...ir.nodes import Assign
 from ...schedule.products.dot_plan import DotPlan, HeldOperand
 from ..context import Context, ctype
+from ..text.operators import sum_text
 from ..text.unit import Comment, Line, Loop, Node
 from .dot_mma import mma_helper
-from .fragments import added
 from .operand import OperandPlace, place_line
 
 
@@ -81,7 +81,7 @@ def _matrices(
         (f"{lane} % 2 * {held.apart}", f"{lane} / 16") if held.apart > 1 else (f"{lane} % 2", f"{lane} / 16 * 2")
     )
     k = f"{index('kk')} + {lane} % 8 / 2 * {run} + {i} + {second} + {pair}"
-    row = added(f"{mi} * 16" if rows else "", f"{lane} / 8 % 2 * 8")
+    row = sum_text(f"{mi} * 16" if rows else "", f"{lane} / 8 % 2 * 8")
     naming, offset = place_line(context, a.place(context, row, k), a.variable.name, True)
     helper = context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
     registers = ", ".join(f"{a_frag}[{number}]" for number in range(4))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ...ir.nodes import Assign
 from ...ir.types import padded
-from ...schedule.products.dot_plan import DotPlan
-from ...schedule.products.dots import k_axis
+from ...schedule.products.dot_plan import DotPlan, Side
 from ...schedule.products.instructions import Instruction
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
@@ -51,9 +50,9 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     each_row = f"for (int {mi} = 0; {mi} < {m_count}; ++{mi})"
     next_piece = f"{ni} += 2" if pair else f"++{ni}"
     body: list[Node] = [
-        fragment(instruction, a_frag, "" if single_row else m_count, steps, True),
+        fragment(instruction, a_frag, "" if single_row else m_count, steps, Side.A),
         *(read_rows if single_row else (Loop(each_row, read_rows, unroll=True),)),
-        fragment(instruction, b_frag, n_count, steps, False),
+        fragment(instruction, b_frag, n_count, steps, Side.B),
         *((Loop(f"for (int {ni} = 0; {ni} < {n_count}; {next_piece})", read_columns, unroll=True),) if several
           else read_columns),
     ]  # fmt: skip
@@ -87,7 +86,7 @@ def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: s
     What the tile lacks of the instruction's rows and columns goes to registers that nobody reads.
     """
     layout, instruction = plan.layout, plan.instruction
-    mma = mma_helper(context, instruction, instruction.steps(plan.a.variable.type.shape[k_axis(plan.a, True)]))
+    mma = mma_helper(context, instruction, instruction.steps(plan.a.variable.type.shape[plan.a.k_axis]))
     name = context.names.variable(statement.target)
     element = ctype(statement.target.type)
     short = instruction.rows == 16 and padded(statement.target.type.shape[-2]) < 16

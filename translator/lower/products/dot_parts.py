@@ -9,6 +9,8 @@ infinity leaves for the lower parts is no number.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...frozen import frozen
 from ...hardware import SWIZZLE_ALIGNMENT
 from ...ir.nodes import Assign, For
@@ -16,16 +18,15 @@ from ...ir.types import ValueType
 from ...ir.walk import statements, top_statements
 from ...language.dtypes import uint16
 from ...schedule.products.dot_plan import DotPlan, Operand
-from ...schedule.products.dots import k_axis
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context
 from ..shared.arrays import side_text, size_text
-from ..staging.loop_bounds import compared, steps_on
+from ..staging.loop_bounds import ONE, Bounds, compared, steps_on
 from ..staging.own_stages import stage_word
 from ..staging.ring_barriers import barrier_name, parity_of, position_name, stages_name
 from ..text.element import indexed
-from ..text.operators import multiplied
+from ..text.operators import Text, multiplied
 from ..text.point import Point
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .dot_wgmma import descriptor, k_step, pin, rows_step, tile_name, warpgroup_offset, wgmma_helper
@@ -56,17 +57,17 @@ class PartsAhead:
     count: str
 
 
-def parts_ahead(context: Context, loop: For, ring: Ring, bounds: tuple[str, str, str]) -> PartsAhead | None:
+def parts_ahead(context: Context, loop: For, ring: Ring, bounds: Bounds) -> PartsAhead | None:
     """How the parts of a loop's tiles are written ahead; None where its dots are others, or arrays take turns."""
     plans = context.schedule.dots
-    dots = [s for s in statements(loop.body) if id(s) in plans]
-    if len(dots) != 1 or context.shared.in_turns or not _is_of_parts(plans[id(dots[0])]):
+    dots = [s for s in statements(loop.body) if s in plans]
+    if len(dots) != 1 or context.shared.in_turns or not _is_of_parts(plans[dots[0]]):
         return None
     (dot,) = dots
-    plan = plans[id(dot)]
+    plan = plans[dot]
     if not isinstance(dot, Assign) or not {plan.a.variable, plan.b.variable} <= set(ring.tiles):
         return None
-    if not any(dot is statement for statement in top_statements(loop.body)):
+    if dot not in top_statements(loop.body):
         return None
     name, turn = context.names.shared_index("write_parts"), context.names.shared_index("turn")
     stage, stages = stage_word(context, ring), stages_name(context, ring)
@@ -75,9 +76,9 @@ def parts_ahead(context: Context, loop: For, ring: Ring, bounds: tuple[str, str,
         Line(f"const int {stage} = {turn} % {stages};"),
         Line(f"mbarrier_wait(&{barrier_name(context, ring, 'full')}[{stage}], {parity_of(turn, stages)});", ARRIVED),
     ]
-    for operand, is_a in ((plan.a, True), (plan.b, False)):
-        _, place = operand_place(context, dot, operand, is_a, plan.instruction)
-        code, _ = write_parts(context, dot, plan, place, is_a, turn)
+    for operand in plan.operands:
+        _, place = operand_place(context, dot, operand, plan.instruction)
+        code, _ = write_parts(context, dot, plan, place, turn)
         nodes += code
     context.shared.in_functions = True
     context.use_helper("async_proxy_fence")
@@ -86,10 +87,13 @@ def parts_ahead(context: Context, loop: For, ring: Ring, bounds: tuple[str, str,
         Comment("Writes the parts of the tiles of a turn, as soon as these are there."),
         Loop(f"const auto {name} = [&](int {turn})", tuple(nodes), closing="};"),
     )
-    position, (start, stop, step) = position_name(context, ring), bounds
-    more = compared(loop, steps_on(context.names.variable(ring.loop), "1", step), stop)
+    position, following = (
+        position_name(context, ring),
+        steps_on(Text(context.names.variable(ring.loop)), ONE, bounds.step),
+    )
+    more = compared(loop, following, bounds.stop)
     return PartsAhead(
-        dot, function, Line(f"{name}({position if ring.counted else start});"),
+        dot, function, Line(f"{name}({position if ring.counted else bounds.start.text});"),
         Branch(more, (Line(f"{name}({position} + 1);"),)), position,
     )  # fmt: skip
 
@@ -99,28 +103,28 @@ def _is_of_parts(plan: DotPlan) -> bool:
 
 
 def write_parts(
-    context: Context, statement: Assign, plan: DotPlan, whole: OperandPlace, is_a: bool, count: str = ""
+    context: Context, statement: Assign, plan: DotPlan, whole: OperandPlace, count: str = ""
 ) -> tuple[tuple[Node, ...], tuple[OperandPlace, ...]]:
     """What writes the parts of an operand that has arrived in shared memory, and where they lie, the highest first.
 
     With a `count` of the iterations they lie in two places by turns.
     """
-    split, operand = plan.instruction.split, plan.a if is_a else plan.b
+    split, operand = plan.instruction.split, whole.operand
     if split is None:
         raise TypeError("not a dot of parts")
     tile, name = whole.tile, whole.variable.name
     sides = [side_text(context, side) for side in tile.shape]
-    fast = k_axis(operand, is_a) if split.itemsize == tile.itemsize else tile.fast  # wgmma reads 32 bits along K only
+    fast = operand.k_axis if split.itemsize == tile.itemsize else tile.fast  # wgmma reads 32 bits along K only
     if split.itemsize == tile.itemsize and fast == tile.fast:
         own = SharedTile(tile.shape, tile.fast, tile.itemsize)
-        rest, before = _array(context, statement, operand, own, is_a, "rest", count)
+        rest, before = _array(context, statement, operand, own, "rest", count)
         helper = context.use_helper("rest_of_tf32")
         return (*before, Line(f"{helper}<{multiplied(sides).text}>({rest.base}, {whole.base});")), (whole, rest)
     places: list[OperandPlace] = []
     nodes: list[Node] = []
     for word in PARTS[split.parts]:
         own = SharedTile(tile.shape, fast, split.itemsize)
-        place, before = _array(context, statement, operand, own, is_a, word, count)
+        place, before = _array(context, statement, operand, own, word, count)
         places.append(place)
         nodes += before
     context.use_helper("swizzled")
@@ -136,14 +140,14 @@ def write_parts(
 
 
 def _array(
-    context: Context, statement: Assign, operand: Operand, tile: SharedTile, is_a: bool, word: str, count: str
+    context: Context, statement: Assign, operand: Operand, tile: SharedTile, word: str, count: str
 ) -> tuple[OperandPlace, tuple[Node, ...]]:
     """The place of a part, and the barrier, if any, before it is written."""
     variable = operand.variable
     element = variable.type.dtype if tile.itemsize == variable.type.dtype.itemsize else uint16
-    purpose = f"{'a' if is_a else 'b'} {word}"
-    part = context.beside(id(statement), variable, word, ValueType(element, variable.type.shape))
-    name = context.shared.scratch_name(id(statement), purpose, part.name)
+    purpose = f"{operand.side.value} {word}"
+    part = context.beside(statement, variable, word, ValueType(element, variable.type.shape))
+    name = context.shared.scratch_name(statement, purpose, part.name)
     before = () if count else context.before_write(name)
     sides = size_text(context, tile.shape).text
     type_ = "bfloat16s" if element is uint16 else "TF32"
@@ -155,9 +159,9 @@ def _array(
         stages, comment_of = PART_STAGES, "of tiles in parts: one is multiplied while the next is written"
         places = f"[{context.constant('PART_STAGES', PART_STAGES, comment_of, topic='stages')}]"
     array = Shared(name, element.cuda, f"{places}[{sides}]", stages * tile.stage_bytes, comment, alignment)
-    context.shared.scratch(id(statement), purpose, array)
+    context.shared.scratch(statement, purpose, array)
     base = f"{name}[{count} % {places[1:-1]}]" if count else name
-    return OperandPlace(base, tile, Operand(part, operand.swapped), is_a), before
+    return OperandPlace(base, tile, replace(operand, variable=part)), before
 
 
 def _product(
@@ -195,7 +199,7 @@ def lower_wgmma_parts(
         raise TypeError("not a dot of parts")
     target = context.names.variable(statement.target)
     name, rest = (
-        context.names.once(f"{target}_of_{word}", (word, id(statement))) for word in ("highest_parts", "lower_parts")
+        context.names.once(f"{target}_of_{word}", (word, statement)) for word in ("highest_parts", "lower_parts")
     )
     step = k_per_instruction(context, statement, plan)
     kk = context.names.shared_index("kk")

@@ -8,7 +8,6 @@ from ...frozen import frozen
 from ...hardware import CHUNK_BYTES, WARPGROUP_BITS
 from ...ir.nodes import Assign, Variable
 from ...schedule.products.dot_plan import DotPlan
-from ...schedule.products.dots import k_axis
 from ..context import Context
 from ..shared.arrays import side_text
 from ..text.element import run_at
@@ -111,15 +110,15 @@ class Fragments:
 def fragments_of(context: Context, statement: Assign, plan: DotPlan) -> Fragments:
     """The fragments of a dot whose A is in registers."""
     a, target = plan.rows.variable, statement.target.name
-    depth = a.type.shape[k_axis(plan.rows, not plan.exchanged)]
+    depth = a.type.shape[plan.rows.k_axis]
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
     step = k_per_instruction(context, statement, plan)
     pieces = _pieces(context, plan)
     steps = f"{side_text(context, depth).within(13)} / {step}" if depth > plan.instruction.k else ""
     key = (a, f"fragments [{pieces}][{steps}]{' across' * plan.exchanged}")
-    own = ("fragments", id(statement))
+    own = ("fragments", statement)
     name = context.names.once(f"{a.name}_fragments", own, f"{a.name}_fragments_of_{target}", f"{target}_fragments")
-    if id(statement) not in context.schedule.rings.postponed:  # whose fragments another function reads
+    if statement not in context.schedule.rings.postponed:  # whose fragments another function reads
         name = context.progress.copied.get(key, name)
     declaration = f"unsigned {name}{f'[{pieces}]' * bool(pieces)}{f'[{steps}]' * bool(steps)}[4]"
     of_step = f"{name}{f'[{m}]' * bool(pieces)}{f'[{kk} / {step}]' * bool(steps)}"
@@ -148,9 +147,9 @@ def write_fragments(context: Context, plan: DotPlan, fragments: Fragments) -> No
 def fence(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
     """What must stand between ordinary uses of the accumulator and the first instruction."""
     context.use_helper("wgmma_fence")
-    if id(statement) in context.around.in_flight or is_running(context, statement):
+    if statement in context.around.in_flight or is_running(context, statement):
         return (Line("wgmma_fence();"),)  # earlier products may be on their way: the registers are not to be touched
-    if id(statement) in context.own_sums:
+    if statement in context.own_sums:
         return (pin(context, name, accumulator), Line("wgmma_fence();"))
     return (_of_registers(context, "wgmma_take", name, accumulator), Line("wgmma_fence();"))
 
@@ -166,7 +165,7 @@ def _of_registers(context: Context, helper: str, name: str, accumulator: str) ->
 
 def after(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
     """Closes the group, unless the loop does that for all its dots, and waits, unless what needs the sum does that."""
-    if id(statement) in context.around.in_flight:
+    if statement in context.around.in_flight:
         return ()
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
@@ -213,7 +212,7 @@ def mn_bytes(place: OperandPlace, count: int) -> int:
 def tile_name(context: Context, statement: Assign, place: OperandPlace, word: str) -> str:
     """The name of an operand's descriptor."""
     name, target = place.variable.name, statement.target.name
-    key = ("descriptor", id(statement), word)
+    key = ("descriptor", statement, word)
     return context.names.once(f"{name}_operand", key, f"{name}_operand_of_{target}")
 
 

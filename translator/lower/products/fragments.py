@@ -14,8 +14,10 @@ from collections.abc import Callable
 
 from ...frozen import frozen
 from ...ir.types import padded
+from ...schedule.products.dot_plan import Side
 from ...schedule.products.instructions import Instruction
 from ..context import Context
+from ..text.operators import sum_text
 from ..text.unit import Line, Loop, Node
 from .operand import OperandPlace, place_line
 
@@ -33,10 +35,10 @@ class Step:
     batch: str
 
 
-def fragment(instruction: Instruction, name: str, count: str, steps: int, is_a: bool) -> Line:
+def fragment(instruction: Instruction, name: str, count: str, steps: int, side: Side) -> Line:
     """The declaration of the fragments of `count` pieces ("" for one), of several steps where they are multiplied together."""
     depth = instruction.k // 4 if instruction.a_type == "f64" else 2
-    registers = depth * instruction.rows // MATRIX if is_a else depth
+    registers = depth * instruction.rows // MATRIX if side is Side.A else depth
     parts = f"[{steps}]" * (steps > 1) + (f"[{instruction.split.parts}]" if instruction.split else "")
     element = "double" if instruction.a_type == "f64" else "unsigned"
     return Line(f"{element} {name}{f'[{count}]' if count else ''}{parts}[{registers}];")
@@ -47,16 +49,16 @@ def read_a(
 ) -> tuple[Node, ...]:
     """The instruction's rows from `row` + `piece` on, into the fragment `name`."""
     if not a.by_matrices:
-        return _by_elements(context, a, instruction, name, added(row, piece), step, True)
+        return _by_elements(context, a, instruction, name, sum_text(row, piece), step)
 
     def read(registers: list[str], k: str) -> tuple[Node, ...]:
         lane, side = step.lane, padded(a.variable.type.shape[a.mn_axis])
         if a.k_fast:
-            rows, depth = added(row, _of(lane, 2 * MATRIX, side)), f"{k} + {lane} / 16 * {a.tile.chunk}"
+            rows, depth = sum_text(row, _of(lane, 2 * MATRIX, side)), f"{k} + {lane} / 16 * {a.tile.chunk}"
             place = a.place(context, rows, depth, step.batch, piece)
         else:
             second = f"{lane} / 8 % 2 * 8" if side > MATRIX else ""
-            place = a.place(context, added(row, piece, second), f"{lane} / 16 * 8 + {lane} % 8", step.batch, k)
+            place = a.place(context, sum_text(row, piece, second), f"{lane} / 16 * 8 + {lane} % 8", step.batch, k)
         return _load(context, a, registers, place, True)
 
     return _parts(context, instruction, [name], 4, (0, 2, 1, 3), read, step)
@@ -67,16 +69,16 @@ def read_b(
 ) -> tuple[Node, ...]:
     """Eight columns from `column` + `piece` on into a fragment, or sixteen into two."""
     if not b.by_matrices:
-        return _by_elements(context, b, instruction, names[0], added(column, piece), step, False)
+        return _by_elements(context, b, instruction, names[0], sum_text(column, piece), step)
 
     def read(registers: list[str], k: str) -> tuple[Node, ...]:
         lane, side, both = step.lane, padded(b.variable.type.shape[b.mn_axis]), len(names) > 1
         second = f"{lane} / 16 * 8" if both else ""
         if b.k_fast:
-            across = added(column, second, _of(lane, MATRIX, side))
+            across = sum_text(column, second, _of(lane, MATRIX, side))
             place = b.place(context, across, f"{k} + {lane} / 8 % 2 * {b.tile.chunk}", step.batch, piece)
         else:
-            place = b.place(context, added(column, piece, second), f"{lane} % 16", step.batch, k)
+            place = b.place(context, sum_text(column, piece, second), f"{lane} % 16", step.batch, k)
         return _load(context, b, registers, place, both or instruction.split is not None)
 
     return _parts(context, instruction, names, 2, (0, 1), read, step)
@@ -113,7 +115,7 @@ def _parts(
     h = context.names.shared_index("h")
     whole = context.names.shared_index("whole")
     wholes = [f"{whole}[{i}]" if len(names) > 1 else whole for i in range(len(names))]
-    registers = [f"{one}[{added(f'{count} * {h}', str(i))}]" for one in wholes for i in pairs]
+    registers = [f"{one}[{sum_text(f'{count} * {h}', str(i))}]" for one in wholes for i in pairs]
     body = read(registers, f"{step.k} + {h} * {FLOATS}")
     return (
         Line(f"unsigned {whole}{f'[{len(names)}]' * (len(names) > 1)}[{2 * count}];"),
@@ -128,12 +130,12 @@ def _split_bf16(context: Context, names: list[str], wholes: list[str]) -> tuple[
 
 
 def _by_elements(
-    context: Context, place: OperandPlace, instruction: Instruction, name: str, first: str, step: Step, is_a: bool
+    context: Context, place: OperandPlace, instruction: Instruction, name: str, first: str, step: Step
 ) -> tuple[Node, ...]:
     """A fragment that lanes read element by element: `lane / 4` of M or N, `lane % 4` of K, and the same further on."""
     split, side = instruction.split, padded(place.variable.type.shape[place.mn_axis])
     pairs = split is not None and split.type != "tf32"
-    halves = instruction.rows // MATRIX if is_a else 1
+    halves = instruction.rows // MATRIX if place.operand.side is Side.A else 1
     count, i = halves * instruction.k // 4, context.names.shared_index("i")
     half, quarter = (f"{i} / 2 % 2", f"{i} / 4 * 8 + {i} % 2 * 4") if pairs else (f"{i} % 2", f"{i} / 2 * 4")
     if halves == 1:
@@ -142,8 +144,8 @@ def _by_elements(
         quarter = ""
     if count == 1:
         i = "0"
-    row = added(first, f"{half} * 8" if half and side > MATRIX else "", _of(f"{step.lane} / 4", MATRIX, side, True))
-    at = place.place(context, row, added(step.k, quarter, f"{step.lane} % 4"), step.batch)
+    row = sum_text(first, f"{half} * 8" if half and side > MATRIX else "", _of(f"{step.lane} / 4", MATRIX, side, True))
+    at = place.place(context, row, sum_text(step.k, quarter, f"{step.lane} % 4"), step.batch)
     naming, offset = place_line(context, at, place.variable.name, count > 1)
     value = f"{place.base}[{offset}]"
     value = value if instruction.a_type == "f64" else f"__float_as_uint({value})"
@@ -164,8 +166,3 @@ def _of(index: str, count: int, side: int, whole: bool = False) -> str:
     if side == 1:
         return ""
     return index if whole and side >= count else f"{index} % {min(side, count)}"
-
-
-def added(*terms: str) -> str:
-    """A sum as text, without terms that are nothing."""
-    return " + ".join(term for term in terms if term not in ("", "0")) or "0"

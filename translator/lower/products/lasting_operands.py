@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from ...ir.nodes import For, Variable, While
 from ...ir.walk import assigned_variables, nested
 from ...schedule.products.dot_plan import DotPlan, Operand
+from ...schedule.products.instructions import DotKind
 from ...schedule.products.operand_tiles import copied_tile
 from ...schedule.products.shared_tiles import SharedTile
 from ..context import Context
@@ -14,10 +17,9 @@ from .operand import operand_place
 Lasting = dict[tuple[Variable, SharedTile], str]
 
 
-def copied_operands(plan: DotPlan) -> list[tuple[Operand, bool]]:
-    """The operands that a dot on tensor cores reads from shared memory, as (operand, whether it is A); that of rows first."""
-    rows, columns = (plan.rows, not plan.exchanged), (plan.columns, plan.exchanged)
-    return [rows] * (not plan.rows_in_registers) + [columns] * (plan.held is None)
+def copied_operands(plan: DotPlan) -> list[Operand]:
+    """The operands that a dot on tensor cores reads from shared memory, that of its rows first."""
+    return [plan.rows] * (not plan.rows_in_registers) + [plan.columns] * (plan.held is None)
 
 
 def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node, ...], Lasting]:
@@ -26,29 +28,29 @@ def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node,
     None in a kernel whose arrays take turns: the copies would keep their memory for the whole loop.
     """
     inner = list(nested(loop))
-    dots = [statement for statement in inner if id(statement) in context.schedule.dots]
+    dots = [statement for statement in inner if statement in context.schedule.dots]
     if not dots or context.shared.in_turns or context.role.name == "producer":
         return (), {}
     assigned = {variable for statement in inner for variable in assigned_variables(statement)}
     nodes: list[Node] = []
     lasting: Lasting = {}
-    kinds: set[str] = set()
+    kinds: set[DotKind] = set()
     for statement in dots:
-        plan = context.schedule.dots[id(statement)]
-        for operand, is_a in copied_operands(plan) if plan.instruction.kind != "fma" else ():
+        plan = context.schedule.dots[statement]
+        for operand in copied_operands(plan) if plan.instruction.kind != "fma" else ():
             if operand.variable in assigned | set(context.schedule.staged):
                 continue
-            tile = copied_tile(operand, context.schedule.layouts[operand.variable], is_a, plan.instruction)
+            tile = copied_tile(operand, context.schedule.layouts[operand.variable], plan.instruction)
             if (operand.variable, tile) in {**context.around.lasting, **lasting}:
                 continue
-            code, place = operand_place(context, statement, operand, is_a, plan.instruction)
+            code, place = operand_place(context, statement, operand, plan.instruction)
             nodes += code
             lasting[operand.variable, tile] = place.base
             kinds.add(plan.instruction.kind)
     return (*nodes, *operands_are_there(context, kinds)) if nodes else (), lasting
 
 
-def operands_are_there(context: Context, kinds: set[str]) -> tuple[Node, ...]:
+def operands_are_there(context: Context, kinds: Set[DotKind]) -> tuple[Node, ...]:
     """What stands between copies of operands by threads and the instructions of these kinds that read them."""
     fence: tuple[Node, ...] = ()
     if "wgmma" in kinds:

@@ -11,7 +11,6 @@ from ...ir.symbols import spelled
 from ...ir.types import padded, symbol_of
 from ...schedule.accesses.access import Access
 from ...schedule.products.dot_plan import Operand
-from ...schedule.products.dots import k_axis
 from ...schedule.products.instructions import Instruction
 from ...schedule.products.operand_tiles import copied_tile, transposed_tile
 from ...schedule.products.shared_tiles import SharedTile
@@ -19,6 +18,7 @@ from ..accesses.conditions import copies_guard
 from ..accesses.vectors import vectors, width_name
 from ..context import Context, ctype
 from ..shared.arrays import side_text, size_text
+from ..shared.memory import Owner
 from ..text.element import indexed, run_at
 from ..text.literals import literal_text
 from ..text.point import Point, coordinate
@@ -29,9 +29,9 @@ TRANSPOSED_STAGES = 2
 
 
 def shared_array(
-    context: Context, owner: int, purpose: str, name: str, variable: Variable, tile: SharedTile, comment: str
+    context: Context, owner: Owner, purpose: str, name: str, variable: Variable, tile: SharedTile, comment: str
 ) -> None:
-    """Asks for the array of a tile, with all its stages: for a `purpose` of a statement, or of a variable (by its key)."""
+    """Asks for the array of a tile, with all its stages: for a `purpose` of a statement or of a variable."""
     sides = size_text(context, tile.shape).text
     stages = (
         f"[{context.constant('NUM_STAGES', tile.stages, 'tiles in shared memory at once', topic='stages')}]"
@@ -90,10 +90,10 @@ class OperandPlace:
     `k_fast` says that K is the contiguous axis, `by_matrices` that ldmatrix can read it.
     """
 
-    def __init__(self, base: str, tile: SharedTile, operand: Operand, is_a: bool) -> None:
+    def __init__(self, base: str, tile: SharedTile, operand: Operand) -> None:
         """`base` is an expression of pointer type."""
-        self.base, self.tile, self.variable = base, tile, operand.variable
-        self.k_axis = k_axis(operand, is_a)
+        self.base, self.tile, self.operand, self.variable = base, tile, operand, operand.variable
+        self.k_axis = operand.k_axis
         self.mn_axis = 2 * len(tile.shape) - 3 - self.k_axis
         self.k_fast = tile.fast == self.k_axis
         self.by_matrices = tile.itemsize == 2 or (tile.itemsize < 8 and self.k_fast)
@@ -120,7 +120,7 @@ class OperandPlace:
 
 
 def operand_place(
-    context: Context, statement: Statement, operand: Operand, is_a: bool, instruction: Instruction
+    context: Context, statement: Statement, operand: Operand, instruction: Instruction
 ) -> tuple[tuple[Node, ...], OperandPlace]:
     """Where a dot finds an operand, and the code that brings it there when it is in registers."""
     variable = operand.variable
@@ -129,36 +129,36 @@ def operand_place(
         stage = context.ahead.stage_of.get(variable)
         name = context.names.variable(variable)
         base = f"{name}[{stage}]" if stage else name
-        transposed = transposed_tile(operand, tile, is_a, instruction)
+        transposed = transposed_tile(operand, tile, instruction)
         if transposed is not None:
-            return _transposed(context, statement, operand, is_a, base, transposed)
-        return (), OperandPlace(base, tile, operand, is_a)
+            return _transposed(context, statement, operand, base, transposed)
+        return (), OperandPlace(base, tile, operand)
     layout = context.schedule.layouts[variable]
-    tile = copied_tile(operand, layout, is_a, instruction)
+    tile = copied_tile(operand, layout, instruction)
     if (variable, tile) in context.around.lasting:
-        return (), OperandPlace(context.around.lasting[variable, tile], tile, operand, is_a)
+        return (), OperandPlace(context.around.lasting[variable, tile], tile, operand)
     if (variable, tile) in context.progress.copied:
-        return (), OperandPlace(context.progress.copied[variable, tile], tile, operand, is_a)
-    purpose = "a" if is_a else "b"
-    name = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
-    shared_array(context, id(statement), purpose, name, variable, tile, f"{variable.name}, for the dot")
-    place = OperandPlace(name, tile, operand, is_a)
+        return (), OperandPlace(context.progress.copied[variable, tile], tile, operand)
+    purpose = operand.side.value
+    name = context.shared.scratch_name(statement, purpose, f"{variable.name}_shared")
+    shared_array(context, statement, purpose, name, variable, tile, f"{variable.name}, for the dot")
+    place = OperandPlace(name, tile, operand)
     if not context.shared.in_turns:
         context.progress.copied[variable, tile] = name
     return (*context.before_write(name), *_copy(context, place), *_zeros(context, place, instruction)), place
 
 
 def _transposed(
-    context: Context, statement: Statement, operand: Operand, is_a: bool, source: str, tile: SharedTile
+    context: Context, statement: Statement, operand: Operand, source: str, tile: SharedTile
 ) -> tuple[tuple[Node, ...], OperandPlace]:
     """Transposes a tile of bytes in shared memory: instructions read these along K only.
 
     Where products run on into the next iteration, they read one tile while the next is written.
     """
-    variable, purpose = operand.variable, "a" if is_a else "b"
+    variable, purpose = operand.variable, operand.side.value
     choices = f"{variable.name}_turned", f"{variable.name}_turned_for_dot"
-    runs_on = context.around.trip_count != "" and id(statement) in context.around.in_flight
-    name = context.shared.scratch_name(id(statement), purpose, *choices, lasting=runs_on)
+    runs_on = context.around.trip_count != "" and statement in context.around.in_flight
+    name = context.shared.scratch_name(statement, purpose, *choices, lasting=runs_on)
     before, array = context.before_write(name), name
     outer, stages = "", 1
     if runs_on:
@@ -171,7 +171,7 @@ def _transposed(
     context.ahead.transposed[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
     size, comment = stages * tile.stage_bytes, f"{variable.name}, contiguous along K"
     context.shared.scratch(
-        id(statement), purpose, Shared(name, ctype(variable.type), f"{outer}[{sides}]", size, comment, alignment)
+        statement, purpose, Shared(name, ctype(variable.type), f"{outer}[{sides}]", size, comment, alignment)
     )
     context.use_helper("swizzled")
     context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
@@ -181,7 +181,7 @@ def _transposed(
     helper = context.use_helper("transpose_bytes", matrices=matrices)
     lines, width = (side_text(context, tile.shape[axis]).text for axis in (tile.fast, tile.slow))
     transpose = Line(f"{helper}<{lines}, {width}>({array}, {source});")
-    return (*before, transpose), OperandPlace(array, tile, operand, is_a)
+    return (*before, transpose), OperandPlace(array, tile, operand)
 
 
 def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:

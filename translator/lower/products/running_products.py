@@ -14,13 +14,13 @@ from ..context import Context
 from ..text.unit import Line, Node
 
 
-def dots_behind(context: Context, block: tuple[Statement, ...]) -> dict[int, tuple[Assign, ...]]:
-    """By `id` of a dot, the dots right behind it in a block, whose operands can be copied with its own."""
-    found: dict[int, tuple[Assign, ...]] = {}
+def dots_behind(context: Context, block: tuple[Statement, ...]) -> dict[Statement, tuple[Assign, ...]]:
+    """By a dot, the dots right behind it in a block, whose operands can be copied with its own."""
+    found: dict[Statement, tuple[Assign, ...]] = {}
     for place, first in enumerate(block):
         sums, others = list[Variable](), list[Assign]()
         for statement in block[place:]:
-            plan = context.schedule.dots.get(id(statement))
+            plan = context.schedule.dots.get(statement)
             if plan is None or not isinstance(statement, Assign) or plan.instruction.kind != "wgmma":
                 break
             if plan.instruction.split or not {plan.a.variable, plan.b.variable}.isdisjoint(sums):
@@ -28,7 +28,7 @@ def dots_behind(context: Context, block: tuple[Statement, ...]) -> dict[int, tup
             sums.append(statement.target)
             others.append(statement)
         if len(others) > 1:
-            found[id(first)] = tuple(others[1:])
+            found[first] = tuple(others[1:])
     return found
 
 
@@ -65,7 +65,7 @@ def _wait(context: Context, complete: tuple[Assign, ...], later: tuple[Assign, .
 
     context.use_helper("wgmma_wait")
     sums = list(dict.fromkeys(dot.target for dot in complete if not any(dot.target is one.target for one in later)))
-    plans = {dot.target: context.schedule.dots[id(dot)] for dot in complete}
+    plans = {dot.target: context.schedule.dots[dot] for dot in complete}
     words = [context.names.variable(one) for one in sums]
     comment = f"{' and '.join(words)} {'is' if len(words) == 1 else 'are'} complete"
     comment += ", later products run on" if later else ""
@@ -78,7 +78,7 @@ def _touches(context: Context, statement: Statement, dot: Assign) -> bool:
     read = list(read_variables(statement))
     if dot.target not in (*read, *assigned_variables(statement)):
         return False
-    plan = context.schedule.dots.get(id(statement))
+    plan = context.schedule.dots.get(statement)
     if plan is None or not isinstance(statement, Assign) or not isinstance(statement.value, Call):
         return True
     if plan.instruction.kind != "wgmma" or plan.instruction.split or dot.target in (plan.a.variable, plan.b.variable):

@@ -20,11 +20,10 @@ from ...ir.walk import top_statements, used_variables
 from ...schedule.products.dots import is_box_read
 from ...schedule.staging.ring_plan import Ring, Stagger
 from ..context import Context, ctype
-from ..staging.loop_bounds import Body, Bounds, compared, steps_on
+from ..staging.loop_bounds import ONE, Body, Bounds, compared, steps_on
 from ..staging.own_stages import lower_body, stage_word
 from ..staging.ring_barriers import barrier_name, has, parity_of, position_name, stages_name
 from ..staging.rings import counting
-from ..text.operators import Text
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node
 from .dot import start_dot
@@ -42,9 +41,9 @@ def lower_staggered_loop(context: Context, statement: For, ring: Ring, bounds: B
     for helper in ("mbarrier_wait", "mbarrier_arrive", "wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     context.shared.in_functions = True
-    index, (start, stop, step) = context.names.variable(ring.loop), bounds.operands()
+    index, start = context.names.variable(ring.loop), bounds.start.text
     first, count = (position_name(context, ring), position_name(context, ring)) if ring.counted else (start, index)
-    last = f"{count} - 1" if ring.counted else f"{stop} - 1"
+    last = f"{count} - 1" if ring.counted else f"{bounds.stop.within(12)} - 1"
     start_function, start_name = _start_function(context, ring, stagger)
     late_function, late_name = _late_function(context, ring, stagger)
     compute_function, compute_name = _compute_function(context, statement, ring, stagger, body)
@@ -52,7 +51,7 @@ def lower_staggered_loop(context: Context, statement: For, ring: Ring, bounds: B
     read = _last_reading(statement, stagger.early)
     at_once = bool(stagger.early) and read is None
     free_early = [_release(context, ring, "early_empty", count)] if at_once else []
-    from_second = replace(bounds, start=Text(steps_on(start, "1", step)))
+    from_second = replace(bounds, start=steps_on(bounds.start, ONE, bounds.step))
     wait_turn, pass_turn = _turns(context)
     begin: list[Node] = [
         *wait_turn,
@@ -85,7 +84,7 @@ def lower_staggered_loop(context: Context, statement: For, ring: Ring, bounds: B
         *_declarations(context, stagger), *start_function, *late_function, *compute_function, *begin,
         Loop(counting(context, statement, ring, from_second), tuple(trip)), *end,
     )  # fmt: skip
-    return (Branch(compared(statement, start, stop), nodes),)
+    return (Branch(compared(statement, bounds.start, bounds.stop), nodes),)
 
 
 def first_turn(context: Context) -> tuple[Node, ...]:
@@ -145,11 +144,11 @@ def _declarations(context: Context, stagger: Stagger) -> tuple[Node, ...]:
     nodes: list[Node] = []
     for dot in stagger.ahead:
         nodes += [
-            Line(f"{context.declaration(dot.target, plans[id(dot)].layout)};")
+            Line(f"{context.declaration(dot.target, plans[dot].layout)};")
             for _ in range(context.declares(dot, dot.target))
         ]
-    if plans[id(stagger.late)].rows_in_registers:
-        declaration = fragments_of(context, stagger.late, plans[id(stagger.late)]).declaration
+    if plans[stagger.late].rows_in_registers:
+        declaration = fragments_of(context, stagger.late, plans[stagger.late]).declaration
         nodes.append(Line(f"{declaration};", f"what the product for {stagger.late.target.name} reads"))
     return tuple(nodes)
 
@@ -212,11 +211,11 @@ def _compute_function(
     )
     naming = [_stage(context, ring, turn)] if _last_reading(statement, ring.tiles) else []
     if (read := _last_reading(statement, stagger.early)) is not None:
-        context.notes.after[id(read)] = (
+        context.notes.after[read] = (
             Line("__syncwarp();", "every lane has read its part"),
             _release(context, ring, "early_empty", turn),
         )
-    context.notes.before[id(stagger.settled)] = settled
+    context.notes.before[stagger.settled] = settled
     nodes = (*naming, *lower_body(context, statement, body))
     index = f"{ctype(statement.variable.type)} {context.names.variable(ring.loop)}"
     header = f"const auto {name} = [&]({index}, int {turn})"
@@ -243,8 +242,8 @@ def _others(ring: Ring, stagger: Stagger) -> tuple[Variable, ...]:
 
 def _reads(context: Context, stagger: Stagger, tiles: tuple[Variable, ...]) -> bool:
     """Whether a dot ahead reads one of some tiles."""
-    plans = [context.schedule.dots[id(dot)] for dot in stagger.ahead]
-    return any(operand.variable in tiles for plan in plans for operand in (plan.a, plan.b))
+    plans = [context.schedule.dots[dot] for dot in stagger.ahead]
+    return any(operand.variable in tiles for plan in plans for operand in plan.operands)
 
 
 def _release(context: Context, ring: Ring, word: str, count: str) -> Branch:
@@ -261,4 +260,4 @@ def _release(context: Context, ring: Ring, word: str, count: str) -> Branch:
 def _pins(context: Context, dots: tuple[Assign, ...]) -> tuple[Node, ...]:
     """Makes the sums of dots ordinary registers again."""
     plans, names = context.schedule.dots, context.names
-    return tuple(pin(context, names.variable(dot.target), plans[id(dot)].instruction.accumulator) for dot in dots)
+    return tuple(pin(context, names.variable(dot.target), plans[dot].instruction.accumulator) for dot in dots)

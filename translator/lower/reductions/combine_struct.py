@@ -37,7 +37,7 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
         return _joint(context, combine, dtypes)
     words = {"argmax": "ArgMax", "argmin": "ArgMin"}
     base = words.get(combine.op or "", "".join(word.capitalize() for word in combine.name.split("_") if word))
-    meaning = (combine.op or id(combine.body), padding)
+    meaning = (combine.op or combine.body, padding)
     name = _struct_name(context, base, dtypes, meaning, f"{base}OfPart" if padding else f"{base}OfWhole")
     fields: tuple[tuple[str, str], ...]
     if combine.op in words:

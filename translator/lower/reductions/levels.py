@@ -6,9 +6,9 @@ The partial results of the warps meet in a shared array with one slot per warp a
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 
+from ...frozen import frozen
 from ...hardware import LANE_BITS
 from ...ir.nodes import Assign
 from ...ir.types import padded
@@ -26,30 +26,47 @@ LEAST_BY_LANES = 2  # bits of warps whose parts lanes combine
 PAIR = 2
 
 
-def over_lanes(context: Context, plan: Reduction, result: str, own: tuple[Node, ...]) -> tuple[Node, ...]:
+@frozen
+class Element:
+    """A part of a result that is one element, in one line: `target = value;`, with the target's type where it is declared."""
+
+    target: str
+    value: str
+
+    @property
+    def line(self) -> Line:
+        """That line."""
+        return Line(f"{self.target} = {self.value};")
+
+
+Part = Element | tuple[Node, ...]  # the latter where several lines make it
+
+
+def over_lanes(context: Context, plan: Reduction, result: str, own: Part) -> tuple[Node, ...]:
     """The thread's `own` part and the warp's, by shuffles: one line for each run of consecutive lane bits."""
     if plan.over_block or plan.over_block_by_rows:
-        return own
+        return _lines_of(own)
     return _by_shuffles(context, plan, plan.lane_bits, result, own, everywhere=not plan.warp_bits)
 
 
 def _by_shuffles(
-    context: Context, plan: Reduction, bits: tuple[int, ...], result: str, own: tuple[Node, ...], everywhere: bool
+    context: Context, plan: Reduction, bits: tuple[int, ...], result: str, own: Part, everywhere: bool
 ) -> tuple[Node, ...]:
     """The same over some bits of the lanes; unless every lane needs the result, the first one's is enough."""
     if not bits:
-        return own
-    nodes = list(own)
+        return _lines_of(own)
+    nodes = [] if isinstance(own, Element) else list(own)
     helper = _warp_helper(context, plan, everywhere)
     runs = _runs(bits)
     for first, last in reversed(runs) if plan.combination.commutes else runs:
         reduce = f"{helper}<{plan.combination.struct}, {1 << last}, {1 << first}>"
-        alone = len(nodes) == 1 and isinstance(nodes[0], Line) and re.fullmatch(r"(.*?) = ([^{}]*);", nodes[0].text)
-        if alone:  # an element of the thread's own, which needs no line
-            nodes = [Line(f"{alone[1]} = {reduce}({alone[2]});")]
-        else:
-            nodes.append(Line(f"{result} = {reduce}({result});"))
+        before = own if isinstance(own, Element) and not nodes else Element(result, result)
+        nodes.append(Element(before.target, f"{reduce}({before.value})").line)
     return tuple(nodes)
+
+
+def _lines_of(part: Part) -> tuple[Node, ...]:
+    return (part.line,) if isinstance(part, Element) else part
 
 
 def _warp_helper(context: Context, plan: Reduction, everywhere: bool) -> str:
@@ -76,13 +93,13 @@ def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) 
     """Through shared memory: a slot per warp along the axis and per kept element."""
     warps = 1 << len(plan.warp_bits)
     kept = _kept_shape(plan)
-    shared_name = context.shared.scratch_name(id(statement), "partial", f"{name}_partial")
+    shared_name = context.shared.scratch_name(statement, "partial", f"{name}_partial")
     state = plan.combination.state
     size = warps * math.prod(padded(side) for side in kept) * context.needs.size_of(state)
     comment = "partial results by warp"
     leading = _warps_text(context, plan, name)
     array = Shared(shared_name, state, dimensions(context, kept, leading), size, comment)
-    context.shared.scratch(id(statement), "partial", array)
+    context.shared.scratch(statement, "partial", array)
     before = context.before_write(shared_name)
     if plan.over_block or plan.over_block_by_rows:
         helper = "block_reduce" if plan.over_block else "block_reduce_rows"
@@ -159,8 +176,8 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
         more: Node = Line(combine_line(expression, result, other))
         if share > PAIR:
             more = Loop(f"for (int {index} = 1; {index} < {count}; ++{index})", (more,), unroll=True)
-        first = Line(f"{result} = {shared}[{start}]{slot(point)};")
-        own = (first, more) if share > 1 else (first,)
+        first = Element(result, f"{shared}[{start}]{slot(point)}")
+        own = (first.line, more) if share > 1 else first
         return _by_shuffles(context, plan, lanes, result, own, everywhere=True)
 
     writers = Layout((*plan.kept.axes, plan.warp_bits), plan.source.thread_bits)

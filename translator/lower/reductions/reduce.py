@@ -17,7 +17,7 @@ from ..text.operators import ZERO, Text, infix
 from ..text.point import FIRST, Index, Point, register
 from ..text.unit import Line, Loop, Node
 from .combine_struct import combination_of
-from .levels import combine_line, over_lanes, over_warps
+from .levels import Element, Part, combine_line, over_lanes, over_warps
 from .reduction import Reduction, loop_names, source_point
 from .states import reduce_states
 
@@ -29,7 +29,7 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
     call = statement.value
     if not isinstance(call, Call):
         raise TypeError("not a reduction")
-    source = context.schedule.statement_layouts[id(statement)]
+    source = context.schedule.statement_layouts[statement]
     axis = call.attribute("axis")
     axes = tuple(range(source.rank)) if axis is None else (axis,)
     kept = Layout((), source.thread_bits) if axis is None else drop_axis(source, axis)
@@ -65,7 +65,7 @@ def _reduce_and_move(context: Context, statement: Assign, plan: Reduction, layou
     That is so where the result's other neighbours, such as the running sum that it is added to, were settled first.
     """
     target = statement.target
-    own = context.beside(id(statement), target, "reduced")
+    own = context.beside(statement, target, "reduced")
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))
     single = not plan.kept.array_axes()
@@ -85,9 +85,8 @@ def _reduce_into(context: Context, statement: Assign, plan: Reduction, name: str
 
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, target, point)
-        nodes = _over_two_chains(context, statement, plan, point, result, prefix)
-        nodes = nodes or _over_registers(context, plan, point, result, prefix)
-        return over_lanes(context, plan, result, nodes)
+        chains = _over_two_chains(context, statement, plan, point, result, prefix)
+        return over_lanes(context, plan, result, chains or _over_registers(context, plan, point, result, prefix))
 
     nodes = context.each_register(plan.kept, one_kept)
     if not plan.warp_bits:
@@ -120,7 +119,7 @@ def _over_two_chains(
     def element(place: Text) -> Text:
         return _masked(context, plan, source_point(plan, kept, zero | {axis: Index(place)}))
 
-    odd = context.names.once(f"{statement.target.name}_odd", ("odd", id(statement)))
+    odd = context.names.once(f"{statement.target.name}_odd", ("odd", statement))
     header = f"for (int {index} = 2; {index} < {context.count(plan.source.axes[axis])}; {index} += 2)"
     both = (
         Line(combine_line(expression, result, element(Text(index)))),
@@ -134,14 +133,14 @@ def _over_two_chains(
     )
 
 
-def _over_registers(context: Context, plan: Reduction, kept: Point, result: str, prefix: str) -> tuple[Node, ...]:
+def _over_registers(context: Context, plan: Reduction, kept: Point, result: str, prefix: str) -> Part:
     """The thread's own part: the first element, then the others in a loop."""
     names = loop_names(plan, kept, context.axis_indices(plan.source))
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = dict.fromkeys(plan.axes, FIRST)
     first = _masked(context, plan, source_point(plan, kept, zero))
     if not looped:
-        return (Line(f"{prefix}{result} = {first.text};"),)
+        return Element(f"{prefix}{result}", first.text)
     expression = plan.combination.expression
     if expression is None:
         raise TypeError("a state is combined by its struct")

@@ -21,7 +21,7 @@ def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple
     """The same levels for several tiles that are combined together: one state per kept element."""
     combine: Combine = statement.value.attribute("combine")  # type: ignore[attr-defined]
     purpose = combine.name if combine.parts else f"{statement.targets[0].name}_state"
-    state = context.temporary(id(statement), purpose, statement.targets[0].type)
+    state = context.temporary(statement, purpose, statement.targets[0].type)
     name = context.names.variable(state)
     layout = plan.kept if plan.kept.rank else None
     single = layout is None or not layout.array_axes()
@@ -106,7 +106,7 @@ def _unpack(
             once = "const " if context.assigned_once(target) else ""
             return (found_line(f"{once}{context.declaration(target, layout)} = {found(state)};"),)
         return (*declare, *values)
-    own = context.beside(id(statement), target, "reduced")
+    own = context.beside(statement, target, "reduced")
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))
     declaration = context.declaration(own, plan.kept)

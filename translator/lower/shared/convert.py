@@ -43,13 +43,13 @@ def lower_conversions(
     nodes: list[Node] = []
     exchanges: list[_Exchange] = []
     names: dict[tuple[Variable, Layout], str] = {}
-    for number, conversion in enumerate(context.schedule.conversions.get(id(statement), ())):
+    for number, conversion in enumerate(context.schedule.conversions.get(statement, ())):
         variable = conversion.variable
         if (variable, conversion.layout) in context.moved:
             names[variable, conversion.layout] = context.moved[variable, conversion.layout]
             continue
         again = sum(variable is other for other, _ in names)
-        copy = context.beside(id(statement), variable, f"moved{'_again' * again}")
+        copy = context.beside(statement, variable, f"moved{'_again' * again}")
         name = context.names.variable(copy)
         names[variable, conversion.layout] = name
         move = Move(
@@ -204,11 +204,11 @@ def _exchange(context: Context, statement: Statement, move: Move, purpose: str, 
         for name, width in ((move.source, way.written), (move.name, way.read))
     )
     align = max(written, read) * itemsize if max(written, read) > 1 else None
-    shared = context.shared.exchange_name(id(statement), purpose, variable, align or 0)
+    shared = context.shared.exchange_name(statement, purpose, variable, align or 0)
     size = math.prod(padded(side) for side in shape) * itemsize
     comment = f"{variable.name} on its way to other threads"
     array = Shared(shared, context.element_ctype(variable), dimensions(context, shape), size, comment, align)
-    context.shared.exchange(id(statement), purpose, variable, array)
+    context.shared.exchange(statement, purpose, variable, array)
 
     def accesses(name: str, layout: Layout, width: int, one: str, several: str) -> tuple[Node, ...]:
         """Loops over the accesses of a thread to the array; `one` and `several` spell them."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...ir.nodes import Variable
+from ...ir.nodes import Statement, Variable
 from ...ir.types import ValueType
 from ..text.names import Names
 from ..text.unit import Shared
 from .turns import STATEMENTS, Turn, Turns
 
+Owner = Statement | Variable | None  # whose an array is: a statement's, a tile's, or the whole kernel's
 LARGE_EXCHANGE = 8192  # bytes of an array from which on its memory is worth more than a barrier
 
 
@@ -22,7 +23,7 @@ class SharedMemory:
 
     def __init__(self, names: Names, turns: Turns | None = None) -> None:
         """No arrays yet; `names` gives them theirs. With `turns`, those that have one share their memory."""
-        self.arrays: dict[tuple[int, str], Shared] = {}  # by (statement's `id` or tile's key, purpose)
+        self.arrays: dict[tuple[Owner, str], Shared] = {}  # by owner and purpose
         self.being_read: set[str] = set()  # arrays that some thread may still be reading
         self.barriers = 0  # that have been written so far
         self.in_functions = False  # whether functions within the kernel use arrays
@@ -38,8 +39,8 @@ class SharedMemory:
         """Whether arrays share their memory."""
         return self.turns is not None
 
-    def scratch(self, owner: int, purpose: str, shared: Shared) -> Shared:
-        """A shared array for one purpose of a statement or of a tile (by its key), however often that is lowered."""
+    def scratch(self, owner: Owner, purpose: str, shared: Shared) -> Shared:
+        """A shared array for one purpose of its owner, however often that is lowered."""
         if shared.name in self.turn_of and (owner, purpose) not in self.arrays:
             own = self.turn_of[shared.name]
             mates = [one.turn for one in self.arrays.values() if self.turn_of.get(one.name) == own]
@@ -52,7 +53,7 @@ class SharedMemory:
         self.arrays = {key: arrays[one.name] for key, one in self.arrays.items() if one.name in arrays}
 
     def scratch_name(
-        self, statement: int, purpose: str, *choices: str, lasting: bool = False, area: str = STATEMENTS
+        self, statement: Statement, purpose: str, *choices: str, lasting: bool = False, area: str = STATEMENTS
     ) -> str:
         """The name of an array of a statement; one that is `lasting` is still in use when its statement is over.
 
@@ -68,7 +69,7 @@ class SharedMemory:
         if turn is not None:
             self.turn_of[name] = turn
 
-    def exchange_name(self, statement: int, purpose: str, variable: Variable, align: int) -> str:
+    def exchange_name(self, statement: Statement, purpose: str, variable: Variable, align: int) -> str:
         """The name of the array through which a tile moves to other threads: that of an earlier move, if there is one.
 
         Nobody needs such an array when the statement is over; of a small one that may still be read, another costs less than
@@ -83,7 +84,7 @@ class SharedMemory:
                 self.arrays[statement, purpose] = min(free, key=lambda one: one.name in self.being_read)
         return self.scratch_name(statement, purpose, f"{variable.name}_shared")
 
-    def exchange(self, statement: int, purpose: str, variable: Variable, shared: Shared) -> None:
+    def exchange(self, statement: Statement, purpose: str, variable: Variable, shared: Shared) -> None:
         """Makes the array of that name, unless it is there."""
         array = self.scratch(statement, purpose, shared)
         if array not in self._exchanges.setdefault((variable.name, variable.type), []):
@@ -95,7 +96,7 @@ class SharedMemory:
 
     def of_tile(self, name: str, variable: Variable) -> str:
         """The name of an array, once it is known to have the turn of that tile."""
-        self._takes(name, self.turns.tiles.get(variable.key) if self.turns else None)
+        self._takes(name, self.turns.tiles.get(variable) if self.turns else None)
         return name
 
     def takes_turns(self, name: str) -> bool:

@@ -19,15 +19,15 @@ def lower_repack(context: Context, statement: Assign) -> tuple[Node, ...]:
     if not isinstance(call, Call):
         raise TypeError("not a reshape")
     (operand,) = call.args
-    source, layout = context.schedule.statement_layouts[id(statement)], context.schedule.layouts[target]
+    source, layout = context.schedule.statement_layouts[statement], context.schedule.layouts[target]
     name = context.names.variable(target)
-    shared = context.shared.scratch_name(id(statement), "repack", f"{target.name}_elements")
+    shared = context.shared.scratch_name(statement, "repack", f"{target.name}_elements")
     itemsize = 8 if target.type.is_pointer else target.type.dtype.itemsize
     numel = int(target.type.numel)
     array = Shared(
         shared, context.element_ctype(target), f"[{numel}]", numel * itemsize, f"{target.name} in row-major order"
     )
-    context.shared.scratch(id(statement), "repack", array)
+    context.shared.scratch(statement, "repack", array)
 
     def write(point: Point) -> tuple[Node, ...]:
         value = context.speller.text(operand, point)

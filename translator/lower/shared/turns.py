@@ -53,17 +53,18 @@ class Turns:
     """The turns of a kernel's arrays.
 
     Attributes:
-      tiles: of staged tiles, and of what threads load ahead for themselves, by key; the others keep their memory.
-      statements: the numbers of statements by `id`, where arrays are nested; None where those of statements have an area.
+      tiles: of staged tiles, and of what threads load ahead for themselves; the others keep their memory.
+      statements: the numbers of statements, where arrays are nested; None where those of statements have an area.
     """
 
-    tiles: Mapping[int, Turn]
-    statements: Mapping[int, int] | None = None
+    tiles: Mapping[Variable, Turn]
+    statements: Mapping[Statement, int] | None = None
 
-    def of_statement(self, statement: int, area: str) -> Turn | None:
+    def of_statement(self, statement: Statement, area: str) -> Turn | None:
         """The turn of an array that a statement needs in an area; None where it keeps its memory."""
         if self.statements is None or area != STATEMENTS:
-            return Turn(area, statement, statement)
+            own = id(statement)  # any number that no other one has
+            return Turn(area, own, own)
         number = self.statements.get(statement)
         return None if number is None else Turn(NESTED, number, number)
 
@@ -78,13 +79,13 @@ def find_turns(
         return Turns(_in_areas(kernel, facts, tiles))
     uses = _uses(statements(kernel.body), facts, tiles)
     rings_of = {ring.loop: ring for ring in rings}
-    found = {tile.key: Turn(NESTED, *part) for tile, part in _parts(kernel.body, 0, uses, rings_of)}
-    times = Counter(map(id, statements(kernel.body)))
-    return Turns(found, {id(s): number for number, s in enumerate(statements(kernel.body)) if times[id(s)] == 1})
+    found = {tile: Turn(NESTED, *part) for tile, part in _parts(kernel.body, 0, uses, rings_of)}
+    times = Counter(statements(kernel.body))
+    return Turns(found, {s: number for number, s in enumerate(statements(kernel.body)) if times[s] == 1})
 
 
-def _in_areas(kernel: Kernel, facts: Facts, tiles: Collection[Variable]) -> dict[int, Turn]:
-    """The turns of tiles, by key.
+def _in_areas(kernel: Kernel, facts: Facts, tiles: Collection[Variable]) -> dict[Variable, Turn]:
+    """The turns of tiles.
 
     Those that stand in one loop, or one other block, of the kernel alone have the turn of that loop; of the others, those
     that are needed at the same time have theirs together.
@@ -96,9 +97,9 @@ def _in_areas(kernel: Kernel, facts: Facts, tiles: Collection[Variable]) -> dict
         for tile, found in _uses(statements((statement,)), facts, tiles).items():
             places[tile] |= {number} if found else set()
     alone = {tile for tile, found in places.items() if len(found) == 1 and found <= own}
-    turns = {tile.key: Turn(LOOPS, min(places[tile]), min(places[tile])) for tile in alone}
+    turns = {tile: Turn(LOOPS, min(places[tile]), min(places[tile])) for tile in alone}
     for tile, (first, _) in _together({t: found for t, found in places.items() if found and t not in alone}):
-        turns[tile.key] = Turn(PARTS, first, first)
+        turns[tile] = Turn(PARTS, first, first)
     return turns
 
 

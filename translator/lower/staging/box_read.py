@@ -16,6 +16,7 @@ from ..accesses.vectors import vectors, width_name
 from ..context import Context, ctype
 from ..products.operand import element_place, place_line, place_text
 from ..text.element import indexed, run_at
+from ..text.operators import sum_text
 from ..text.point import Point
 from ..text.unit import Line, Loop, Node
 
@@ -64,7 +65,7 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
             return (*naming, Line(f"{helper}<{count}>({run_at(element)}, &{base}[{place}]);"))
         loaded, i = context.names.shared_index("loaded"), context.inner_index("i", layout)
         moved = tuple(
-            f"[{_added(point.indices[axis].text, i) if axis == tile.fast else point.indices[axis].text}]"
+            f"[{sum_text(point.indices[axis].text, i) if axis == tile.fast else point.indices[axis].text}]"
             for axis in layout.array_axes()
         )
         return (
@@ -110,9 +111,9 @@ def _matrices(context: Context, target: Variable, layout: Layout, tile: SharedTi
     count, pieces = layout.registers(columns) // MATRIX_PAIRS, layout.registers(tile.fast) // 2
     apart = (1 << len(down)) // pieces  # rows from a warp's 16 to its next ones
     lane = context.lane()
-    row = _sum(own if own != "0" else "", f"{r} * {apart}" * (pieces > 1))
+    row = sum_text(own, f"{r} * {apart}" * (pieces > 1))
     column = f"{v} * 16" * (count > 1)
-    place = _sum(column, f"{lane} / 16 * 8", f"{lane} % 8"), _sum(row, f"{lane} / 8 % 2 * 8")
+    place = sum_text(column, f"{lane} / 16 * 8", f"{lane} % 8"), sum_text(row, f"{lane} / 8 % 2 * 8")
     in_loop = count > 1 or pieces > 1
     text = place_text(context, tile, ctype(target.type), *place)
     naming, at = place_line(context, text, f"{target.name}_tile", in_loop)
@@ -127,10 +128,6 @@ def _matrices(context: Context, target: Variable, layout: Layout, tile: SharedTi
         limit = f"{context.count(down)} / 2"
         nodes = (Loop(f"for (int {r} = 0; {r} < {limit}; ++{r})", nodes, unroll=True),)
     return nodes
-
-
-def _sum(*parts: str) -> str:
-    return " + ".join(part for part in parts if part)
 
 
 def _by_matrices(layout: Layout, tile: SharedTile) -> bool:
@@ -167,7 +164,3 @@ def _byte_pairs(context: Context, target: Variable, layout: Layout, tile: Shared
         return nodes
     limit = f"{context.count(layout.axes[tile.slow])} / {OWN}"
     return (Loop(f"for (int {v} = 0; {v} < {limit}; ++{v})", nodes, unroll=True),)
-
-
-def _added(index: str, more: str) -> str:
-    return more if index == "0" else f"{index} + {more}"

@@ -42,10 +42,10 @@ class Pieces:
 def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     """Cuts the tile into pieces of a line's width, where every thread has a part of each piece; otherwise takes it whole."""
     call = statement.call
-    layout = context.schedule.statement_layouts[id(statement)]
+    layout = context.schedule.statement_layouts[statement]
     prepare, variable = _in_registers(context, statement, call.args[0], layout)
     tile, pieces = _cut(context, call, layout)
-    parts = context.schedule.store_parts.get(id(statement), 1)
+    parts = context.schedule.store_parts.get(statement, 1)
     array = _buffer(context, statement, variable, tile, _word(call), parts)
     for helper in ("async_proxy_fence", "tma_store_wait"):
         context.use_helper(helper)
@@ -87,7 +87,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
 def _runs_again(context: Context, statement: Effect) -> bool:
     """Whether a block comes to a statement more than once."""
     loops = [loop for loop in statements(context.kernel.body) if isinstance(loop, (For, While))]
-    inside = any(statement is inner for loop in loops for inner in statements(loop.body))
+    inside = any(statement in statements(loop.body) for loop in loops)
     return inside or bool(context.schedule.rings.program_axes)
 
 
@@ -157,7 +157,7 @@ def stored_box(context: Context, statement: Effect) -> tuple[SharedTile, str, st
     fast = [axis for axis in statement.call.attribute("axes") if axis is not None][-1]
     tile, parts = (
         SharedTile(value.type.shape, fast, value.type.dtype.itemsize),
-        context.schedule.store_parts.get(id(statement), 1),
+        context.schedule.store_parts.get(statement, 1),
     )
     rows = _store_rows(context, tile, parts) if parts > 1 else side_text(context, tile.shape[tile.slow]).text
     cols = tile.shape[fast] if tile.boxes == 1 else _piece_side(context, tile, value.type, _word(statement.call))
@@ -178,12 +178,12 @@ def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
 
 def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str, parts: int) -> str:
     """The array that copies start from; one thread starts those of all stores that take turns, and waits for them."""
-    name = context.shared.scratch_name(id(statement), "store", f"{word}_shared", lasting=parts > 1, area=STORES)
+    name = context.shared.scratch_name(statement, "store", f"{word}_shared", lasting=parts > 1, area=STORES)
     dimensions = f"[{_buffers(context, tile)}]" if tile.stages > 1 else ""
     size = size_text(context, tile.shape).text
     comment = f"{word} on its way out, {tile.swizzle}-byte swizzle"
     context.shared.scratch(
-        id(statement), "store",
+        statement, "store",
         Shared(name, ctype(variable.type), f"{dimensions}[{size}]", tile.stage_bytes * tile.stages, comment, SWIZZLE_ALIGNMENT),
     )  # fmt: skip
     return name

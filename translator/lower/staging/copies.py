@@ -56,7 +56,7 @@ def declare_tile(context: Context, statement: Assign) -> str:
     target = statement.target
     name = context.shared.tile_name(target)
     tile = context.schedule.staged[target]
-    shared_array(context, target.key, "staged", name, target, tile, tile_comment(tile))
+    shared_array(context, target, "staged", name, target, tile, tile_comment(tile))
     return name
 
 
@@ -75,7 +75,7 @@ def is_asynchronous(context: Context, statement: Assign) -> bool:
 def _access(context: Context, statement: Assign) -> Access:
     pointer, mask, _ = load_operands(_call(statement))
     layout = context.schedule.layouts[statement.target]
-    return plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
+    return plan_access(pointer, mask, layout, context.facts, context.facts.environments[statement])
 
 
 def _call(statement: Assign) -> Call:
@@ -106,7 +106,7 @@ def copy_tile(context: Context, statement: Assign, array: str, condition: str = 
 
 def ahead_registers(context: Context, statement: Assign) -> Variable:
     """The registers in which elements wait that no asynchronous copy can take."""
-    return context.beside(id(statement), statement.target, "ahead")
+    return context.beside(statement, statement.target, "ahead")
 
 
 def fetch_tile(context: Context, statement: Assign) -> tuple[Node, ...]:

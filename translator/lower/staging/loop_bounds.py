@@ -6,6 +6,7 @@ As in Python, bounds are taken once: what the body changes of them is kept in fr
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...frozen import frozen
 from ...ir.nodes import For, Literal, Statement, Variable
@@ -18,6 +19,7 @@ from ..text.operators import Text
 from ..text.spell import assigned
 from ..text.unit import Branch, Line, Loop, Node
 
+ONE = Text("1")
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]  # what lowers the body of a loop
 
 
@@ -28,11 +30,6 @@ class Bounds:
     start: Text
     stop: Text
     step: Text
-
-    def operands(self) -> tuple[str, str, str]:
-        """The bounds as operands: the start of a sum, the stop of a comparison, the step of a product."""
-        step = self.step.within(13 if self.step.operator == "*" else 14, "*")
-        return self.start.within(12, "+"), self.stop.within(11, "<"), step
 
 
 def loop_stop(context: Context, statement: For) -> str:
@@ -48,7 +45,7 @@ def find_bounds(context: Context, statement: For) -> tuple[list[Node], Bounds]:
     for word, bound in (("start", statement.start), ("stop", statement.stop), ("step", statement.step)):
         text = context.speller.spell(bound)
         if changed.intersection(used_variables(bound)):
-            name = context.names.variable(context.beside(id(statement), variable, word))
+            name = context.names.variable(context.beside(statement, variable, word))
             nodes.append(
                 Line(f"const {ctype(variable.type)} {name} = {text.text};", "the loop's bounds are taken once")
             )
@@ -57,32 +54,38 @@ def find_bounds(context: Context, statement: For) -> tuple[list[Node], Bounds]:
     return nodes, Bounds(*texts)
 
 
-def steps_on(start: str, count: str, step: str) -> str:
-    """What a loop's variable is so many steps after `start`; `count` and `step` are operands of a product."""
-    sign, size = ("-", step[1:]) if step.startswith("-") and start != "0" else ("+", step)
-    many = count if size == "1" else size if count == "1" else f"{count} * {size}"
-    if many == count:
-        many = count.removeprefix("(").removesuffix(")") if sign == "+" else count
-    return many if start == "0" else f"{start} {sign} {many}"
+def steps_on(start: Text, count: Text, step: Text) -> Text:
+    """What a loop's variable is `count` steps after `start`."""
+    down = step.text.startswith("-") and start.text != "0"
+    size = replace(step, text=step.text[1:]) if down else step
+    if ONE.text in (size.text, count.text):
+        many = count if size.text == ONE.text else size
+    else:
+        many = Text(f"{count.within(13, '*')} * {size.within(13 if size.operator == '*' else 14, '*')}", 13, "*")
+    if start.text == "0":
+        return many
+    sign, least = ("-", 13) if down else ("+", 12)
+    return Text(f"{start.within(12, '+')} {sign} {many.within(least, sign)}", 12, sign)
 
 
-def compared(loop: For, one: str, other: str) -> str:
+def compared(loop: For, one: Text, other: Text) -> str:
     """Whether one value of a loop's variable comes before another one; a number stands behind what it is compared with."""
-    if one.isdecimal():
+    if one.text.isdecimal():
         return has_trips(loop, one, other)
-    return f"{one} {'>' if loop.descending else '<'} {other}"
+    return f"{one.within(11)} {'>' if loop.descending else '<'} {other.within(11)}"
 
 
-def has_trips(loop: For, start: str, stop: str) -> str:
+def has_trips(loop: For, start: Text, stop: Text) -> str:
     """Whether a loop runs at all."""
-    return f"{start} > {stop}" if loop.descending else f"{stop} > {start}"
+    first, last = start.within(11), stop.within(11)
+    return f"{first} > {last}" if loop.descending else f"{last} > {first}"
 
 
-def if_any_trip(loop: For, start: str, stop: str, nodes: tuple[Node, ...], comment: str = "") -> tuple[Node, ...]:
+def if_any_trip(loop: For, bounds: Bounds, nodes: tuple[Node, ...], comment: str = "") -> tuple[Node, ...]:
     """What is done only if a loop runs at all: under that condition, unless its bounds are numbers that tell."""
     if surely_runs(loop):
         return nodes
-    return (Branch(has_trips(loop, start, stop), nodes, comment=comment),)
+    return (Branch(has_trips(loop, bounds.start, bounds.stop), nodes, comment=comment),)
 
 
 def surely_runs(loop: For, trips: int = 1) -> bool:
@@ -97,7 +100,7 @@ def surely_runs(loop: For, trips: int = 1) -> bool:
 
 def for_header(statement: For, counter: str, bounds: Bounds) -> str:
     """The head of a loop that counts in `counter`."""
-    start, stop, step = bounds.start.text, bounds.stop.within(11), bounds.step.text
+    start, step = bounds.start.text, bounds.step.text
     kind = ctype(statement.variable.type)
     if isinstance(statement.step, Literal) and abs(int(statement.step.value)) == 1:
         advance = f"--{counter}" if statement.descending else f"++{counter}"
@@ -105,7 +108,7 @@ def for_header(statement: For, counter: str, bounds: Bounds) -> str:
         advance = f"{counter} -= {_size(statement.step)}"
     else:
         advance = f"{counter} += {assigned(step)}"
-    return f"for ({kind} {counter} = {assigned(start)}; {compared(statement, counter, stop)}; {advance})"
+    return f"for ({kind} {counter} = {assigned(start)}; {compared(statement, Text(counter), bounds.stop)}; {advance})"
 
 
 def _size(step: Literal) -> str:

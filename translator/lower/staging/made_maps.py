@@ -142,7 +142,7 @@ def _drafts(context: Context) -> str:
     size = MAP_BYTES * context.schedule.launch_threads // WARPGROUP
     comment = "tensor maps before they are copied to global memory"
     shared = Shared(name, "TensorMap", f"[{_makers(context)}]", size, comment, MAP_BYTES)
-    return context.shared.scratch(0, "map drafts", shared).name
+    return context.shared.scratch(None, "map drafts", shared).name
 
 
 def _makers(context: Context) -> str:
@@ -178,7 +178,7 @@ def _storing(context: Context, maps: tuple[TensorMap, ...]) -> str:
     """The condition for the threads that start copies of stores through one of some maps."""
     names = {one.name for one in maps}
     stores = (s for s in statements(context.kernel.body) if isinstance(s, Effect) and s.call.op == "box_store")
-    parts = [context.schedule.store_parts.get(id(s), 1) for s in stores if s.call.attribute("map") in names]
+    parts = [context.schedule.store_parts.get(s, 1) for s in stores if s.call.attribute("map") in names]
     own, _ = sharing(context, max(parts))
     return own
 

@@ -68,7 +68,7 @@ def named_elements(
 
 
 def _named(context: Context, loop: For, statement: Assign) -> Variable:
-    return context.beside(id(loop), statement.target, "ahead", ValueType(statement.target.type.element))
+    return context.beside(loop, statement.target, "ahead", ValueType(statement.target.type.element))
 
 
 def _defined(context: Context, variable: Variable, statement: Assign, text: str) -> list[Node]:

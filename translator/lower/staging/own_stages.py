@@ -9,7 +9,6 @@ neither the copies nor the reads need a barrier. `schedule/staging/own_stages.py
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 
 from ...frozen import frozen
@@ -31,6 +30,7 @@ from ..accesses.vectors import (
 from ..context import Context, ctype
 from ..products.operand import shared_array
 from ..shared.convert import conversions_before
+from ..text.operators import Text
 from ..text.point import Point
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
@@ -78,7 +78,7 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> str:
     context.ahead.own[target] = f"{name}[{stage_word(context, ring)}]" if ring.stages > 1 else name
     if target in context.schedule.block_copies:
         tile = context.schedule.block_copies[target].tile
-        shared_array(context, target.key, "own", name, target, tile, f"{target.stem} on its way, {tile_comment(tile)}")
+        shared_array(context, target, "own", name, target, tile, f"{target.stem} on its way, {tile_comment(tile)}")
         return name
     counts, elements = _counts(context, load) if target.type.is_tile else ((), 1)
     copy = context.schedule.warp_copies.get(target)
@@ -89,7 +89,7 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> str:
     outer = f"[{stages}]" if ring.stages > 1 else ""
     align = CHUNK_BYTES if target.type.is_tile else None
     array = Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment, align)
-    context.shared.scratch(target.key, "own", array)
+    context.shared.scratch(target, "own", array)
     return name
 
 
@@ -175,21 +175,20 @@ def copies_ahead(
     context: Context,
     statement: For,
     ring: Ring,
-    bounds: tuple[str, str, str],
+    bounds: Bounds,
     stages: str,
     body: Body,
     position: str = "",
 ) -> OwnCopies:
     """The copies of a loop whose threads, having read their elements of an iteration, start those of a later one.
 
-    `bounds` are start, stop and step of the loop, `stages` the constant that counts the ring's stages ("" for a single one),
-    and `position` is the count of stages with which the loop begins, where that is not 0.
+    `stages` is the constant that counts the ring's stages ("" for a single one), and `position` the count of
+    stages with which the loop begins, where that is not 0.
     """
     loads = own_of(context, statement, ring)
     if not loads:
         return OwnCopies()
     once, loop = context.names.once, ring.loop
-    _, stop, step = bounds
     name, several = context.names.variable(loop), bool(stages)
     ahead, load_tiles = once("ahead", ("ahead", loop)), once("load_tiles", ("load", loop))
     for helper in ("cp_async_commit", "cp_async_wait"):
@@ -217,12 +216,12 @@ def copies_ahead(
         Loop(f"const auto {load_tiles} = [&]({parameters})", tuple(copies), closing="};"),
     ]
     more = (
-        Line(f"const {kind} {ahead} = {steps_on(name, stages or '1', step)};"),
-        Branch(compared(statement, ahead, stop), (Line(f"{load_tiles}({ahead}{stage});"),)),
+        Line(f"const {kind} {ahead} = {steps_on(Text(name), Text(stages or '1'), bounds.step).text};"),
+        Branch(compared(statement, Text(ahead), bounds.stop), (Line(f"{load_tiles}({ahead}{stage});"),)),
         Line("cp_async_commit();", "possibly of nothing: one group per iteration"),
     )
     free, arrival = _around_reads(context, loads, stages)
-    context.notes.after[id(loads[-1])] = (*free, *more)
+    context.notes.after[loads[-1]] = (*free, *more)
     count = context.names.shared_index("trip" if position else "stage")
     first = _first_copies(statement, ring, bounds, ahead, load_tiles, stages, position, count)
     in_turns = tuple(filter(context.shared.takes_turns, arrays))
@@ -252,7 +251,7 @@ def lower_own_loop(context: Context, statement: For, ring: Ring, bounds: Bounds,
         stages = context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
     name = context.names.variable(loop)
     used = context.names.once("used", ("position", loop, "")) if several and ring.counted else ""
-    copies = copies_ahead(context, statement, ring, bounds.operands(), stages, body)
+    copies = copies_ahead(context, statement, ring, bounds, stages, body)
     trip = [
         *copies.arrival,
         *((Line(f"const int {stage_word(context, ring)} = {used or name} % {stages};"),) if several else ()),
@@ -265,26 +264,23 @@ def lower_own_loop(context: Context, statement: For, ring: Ring, bounds: Bounds,
 
 
 def _first_copies(
-    statement: For, ring: Ring, bounds: tuple[str, str, str], ahead: str, load_tiles: str, stages: str, position: str,
+    statement: For, ring: Ring, bounds: Bounds, ahead: str, load_tiles: str, stages: str, position: str,
     count: str,
 ) -> tuple[Node, ...]:  # fmt: skip
     """The copies of the first iterations, as many as there are stages; `count` counts them."""
-    start, stop, step = bounds
     commit = Line("cp_async_commit();")
     if not stages:
-        return (*if_any_trip(statement, start, stop, (Line(f"{load_tiles}({start});"),)), commit)
-    naming, iteration = named_iteration(statement, ahead, steps_on(start, count, step))
+        return (*if_any_trip(statement, bounds, (Line(f"{load_tiles}({bounds.start.text});"),)), commit)
+    naming, iteration = named_iteration(statement, ahead, steps_on(bounds.start, Text(count), bounds.step))
     stage = f"({position} + {count}) % {stages}" if position else count
-    some: Node = Line(f"{load_tiles}({iteration}, {stage});")
+    some: Node = Line(f"{load_tiles}({iteration.text}, {stage});")
     if not surely_runs(statement, ring.stages):
-        some = Branch(compared(statement, iteration, stop), (some,))
+        some = Branch(compared(statement, iteration, bounds.stop), (some,))
     return (Loop(f"for (int {count} = 0; {count} < {stages}; ++{count})", (*naming, some, commit)),)
 
 
-def named_iteration(loop: For, name: str, text: str) -> tuple[tuple[Line, ...], str]:
+def named_iteration(loop: For, name: str, iteration: Text) -> tuple[tuple[Line, ...], Text]:
     """Gives an iteration a name where it is a sum: (the line that does so, the name)."""
-    return (
-        ((Line(f"const {ctype(loop.variable.type)} {name} = {text};"),), name)
-        if re.search(" [-+] ", text)
-        else ((), text)
-    )
+    if iteration.operator not in ("+", "-"):
+        return (), iteration
+    return (Line(f"const {ctype(loop.variable.type)} {name} = {iteration.text};"),), Text(name)

@@ -18,9 +18,10 @@ from ..accesses.memory import lower_load
 from ..context import Context, ctype
 from ..shared.convert import conversions_before
 from ..text.literals import literal_text
+from ..text.operators import Text
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node
-from .loop_bounds import Body, compared, steps_on, surely_runs
+from .loop_bounds import Body, Bounds, compared, steps_on, surely_runs
 
 
 @frozen
@@ -31,17 +32,17 @@ class ReadingAhead:
       before: registers, and the functions that fill them, ahead of the function that starts copies.
       functions: the names of these, the one that is called for the next iteration first.
       loop: the loop.
-      bounds: its bounds as text.
+      bounds: its bounds.
     """
 
     before: tuple[Node, ...]
     functions: tuple[str, ...]
     loop: For
-    bounds: tuple[str, str, str]
+    bounds: Bounds
 
     def behind_copies(self, iteration: str) -> tuple[Node, ...]:
         """What follows the copies of an iteration."""
-        return tuple(self._call(name, iteration, ahead) for ahead, name in enumerate(self.functions, 1))
+        return tuple(self._call(name, Text(iteration), ahead) for ahead, name in enumerate(self.functions, 1))
 
     def at_first(self) -> tuple[Node, ...]:
         """What the copies of the first iteration need: as if those of iterations before it had been started."""
@@ -49,22 +50,19 @@ class ReadingAhead:
         calls = [(trip, ahead) for trip in range(-count, 0) for ahead in range(1, count + 1) if trip + ahead >= 0]
         return tuple(
             self._call(
-                self.functions[ahead - 1], self.bounds[0], trip + ahead, surely_runs(self.loop, trip + ahead + 1)
+                self.functions[ahead - 1], self.bounds.start, trip + ahead, surely_runs(self.loop, trip + ahead + 1)
             )
             for trip, ahead in calls
         )
 
-    def _call(self, name: str, first: str, ahead: int, surely: bool = False) -> Node:
+    def _call(self, name: str, first: Text, ahead: int, surely: bool = False) -> Node:
         """Reads what an iteration's copies need, where there is such an iteration: so many after the `first`."""
-        _, stop, step = self.bounds
-        iteration = steps_on(first, str(ahead), step) if ahead else first
-        call = Line(f"{name}({iteration});")
-        return call if surely else Branch(compared(self.loop, iteration, stop), (call,))
+        iteration = steps_on(first, Text(str(ahead)), self.bounds.step) if ahead else first
+        call = Line(f"{name}({iteration.text});")
+        return call if surely else Branch(compared(self.loop, iteration, self.bounds.stop), (call,))
 
 
-def read_ahead(
-    context: Context, loop: For, ring: Ring, copied: Sequence[Assign], bounds: tuple[str, str, str]
-) -> ReadingAhead:
+def read_ahead(context: Context, loop: For, ring: Ring, copied: Sequence[Assign], bounds: Bounds) -> ReadingAhead:
     """The text for what the loads `copied`, which the loop starts ahead, find their addresses by."""
     tiles = {load.target for load in copied}
     distances = {one.variable: one.distance for one in ring.ahead if one.tile in tiles}
@@ -101,15 +99,13 @@ def read_ahead(
 def running_totals(context: Context, loop: For, ring: Ring, body: Body) -> tuple[Node, ...]:
     """What is assigned behind the copies of an iteration, in their order, so that those of the next find their addresses."""
     own = tuple(s for s in top_statements(loop.body) if isinstance(s, Assign) and s.targets[0] in ring.running)
-    context.notes.behind_copies -= set(map(id, own))  # where a loop is lowered a second time
+    context.notes.behind_copies -= set(own)  # where a loop is lowered a second time
     nodes = body(own)
-    context.notes.behind_copies |= set(map(id, own))
+    context.notes.behind_copies |= set(own)
     return nodes
 
 
-def read_values(
-    context: Context, loop: For, ring: Ring, copied: Sequence[Assign], bounds: tuple[str, str, str]
-) -> ReadingAhead:
+def read_values(context: Context, loop: For, ring: Ring, copied: Sequence[Assign], bounds: Bounds) -> ReadingAhead:
     """The same for scalars that no asynchronous copy can take: each iteration finds its values in registers.
 
     Behind the last of them stand the loads of the next iteration's.
@@ -123,7 +119,7 @@ def read_values(
     registers: list[Node] = []
     reading: list[Node] = []
     for load in loads:
-        variable = context.temporary(id(load), f"next_{load.target.name}", load.target.type)
+        variable = context.temporary(load, f"next_{load.target.name}", load.target.type)
         context.ahead.values[load.target] = context.names.variable(variable)
         registers.append(_register(context, variable, "for the next iteration"))
         note = tag(load.origin, "read ahead", bool(reading), again=True)
@@ -133,7 +129,7 @@ def read_values(
     what = Comment(f"Reads the values of the iteration at `{name}`.")
     filling = Loop(f"const auto {function} = [&]({kind} {name})", tuple(reading), closing="};")
     found = ReadingAhead((*registers, what, filling), (function,), loop, bounds)
-    context.notes.after[id(loads[-1])] = found.behind_copies(name)
+    context.notes.after[loads[-1]] = found.behind_copies(name)
     return found
 
 

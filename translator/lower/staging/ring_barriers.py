@@ -33,7 +33,7 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
             ):
                 name = barrier_name(context, ring, prefix + word)
                 size = MBARRIER_BYTES * ring.stages
-                key = ring.loop.key, prefix + word
+                key = ring.loop, prefix + word
                 context.shared.arrays[key] = Shared(name, "Barrier", f"[{stages}]", size, comment)
             full, empty = (barrier_name(context, ring, prefix + word) for word in ("full", "empty"))
             nodes += [

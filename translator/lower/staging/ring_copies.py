@@ -19,10 +19,11 @@ from ...schedule.products.operand_tiles import transposed_tile
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context, ctype
 from ..shared.convert import conversions_before
+from ..text.operators import Text
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, words
 from .copies import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
-from .loop_bounds import Body, Bounds, compared, for_header, if_any_trip, steps_on, surely_runs, trips_of
+from .loop_bounds import ONE, Body, Bounds, compared, for_header, if_any_trip, steps_on, surely_runs, trips_of
 from .names_ahead import names_ahead
 from .own_stages import AHEAD, declare_own, lower_body, named_iteration, own_copies, own_of, stage_word
 from .read_ahead import read_ahead, read_values, running_totals
@@ -109,7 +110,7 @@ class _Filling:
 
 def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
     """A loop with the loads of its first iterations before it, and in each iteration those of a later one."""
-    names, loop, operands = _names(context, ring), context.names.variable(statement.variable), bounds.operands()
+    names, loop = _names(context, ring), context.names.variable(statement.variable)
     loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.tiles]
     rows = [load for load in loads if is_row_load(load)]
     arrays = [declare_rows(context, s) if s in rows else declare_tile(context, s) for s in loads]
@@ -117,8 +118,8 @@ def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bou
     before = [node for array in arrays for node in context.before_write(array)]
     own = own_of(context, statement, ring)
     own_arrays = [declare_own(context, load, ring, names.stages) for load in own]
-    reading = read_ahead(context, statement, ring, [*loads, *own], operands)
-    values = read_values(context, statement, ring, own, operands)
+    reading = read_ahead(context, statement, ring, [*loads, *own], bounds)
+    values = read_values(context, statement, ring, own, bounds)
     prepare, moved = conversions_before(context, [*loads, *own])
     free = [node for array in own_arrays for node in context.before_write(array)]
     running = running_totals(context, statement, ring, body)
@@ -126,20 +127,20 @@ def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bou
         filling = _filling(
             context, statement, ring, loads, arrays, own, names, (*running, *reading.behind_copies(loop))
         )
-    first = _first_loads(context, statement, ring, operands, names, filling)
+    first = _first_loads(context, statement, ring, bounds, names, filling)
     context.ahead.stage_of |= dict.fromkeys(ring.tiles, names.stage)
     context.ahead.stage_of |= {load.target: tile_stage(context, names.count) for load in rows}
     flying = _flying(context, statement, ring)
     order, being_read = context.order.snapshot(), set(context.shared.being_read)
     head = context.barrier("everyone's share is there, and nobody reads the stage that is filled next")
-    in_flight = context.around.in_flight | {id(product) for product in flying}
+    in_flight = context.around.in_flight | set(flying)
     with context.inside(replace(context.around, in_flight=in_flight)):
         inner = lower_body(context, statement, body)
     if flying:
         for helper in ("wgmma_commit", "wgmma_wait"):
             context.use_helper(helper)
         inner = (*inner, Line("wgmma_commit();"))
-    trip = _trip(context, statement, ring, operands, names, filling, (head, inner, products_complete(context, flying)))
+    trip = _trip(context, statement, ring, bounds, names, filling, (head, inner, products_complete(context, flying)))
     context.order.merge(order)  # there may be no trip, and no barrier
     context.shared.being_read |= {*being_read, *arrays, *filter(context.shared.takes_turns, own_arrays)}
     zeros = (Line("cp_async_wait<0>();", "no copy of zeros is left behind"),) if filling.late else ()
@@ -171,10 +172,9 @@ def _flying(context: Context, statement: For, ring: Ring) -> tuple[Assign, ...]:
 
 def _transposes(context: Context, dot: Assign) -> bool:
     """Whether a dot transposes an operand in shared memory."""
-    plan, staged = context.schedule.dots[id(dot)], context.schedule.staged
+    plan, staged = context.schedule.dots[dot], context.schedule.staged
     return any(
-        transposed_tile(operand, staged[operand.variable], is_a, plan.instruction) is not None
-        for operand, is_a in ((plan.a, True), (plan.b, False))
+        transposed_tile(operand, staged[operand.variable], plan.instruction) is not None for operand in plan.operands
     )
 
 
@@ -272,17 +272,15 @@ def _can_be_late(context: Context, loop: For, ring: Ring, loads: list[Assign], o
 
 
 def _first_loads(
-    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], names: _Names, filling: _Filling
+    context: Context, statement: For, ring: Ring, bounds: Bounds, names: _Names, filling: _Filling
 ) -> tuple[Node, ...]:
     """The loads of the first `stages - 1` iterations; of the first one, rows are aligned too."""
-    start, stop, step = bounds
-    iteration = stage = names.stage
-    if ring.counted:
-        iteration = steps_on(start, stage, step)
+    stage = names.stage
+    iteration = steps_on(bounds.start, Text(stage), bounds.step) if ring.counted else Text(stage)
     naming, iteration = named_iteration(statement, names.ahead, iteration)
-    more = ALWAYS if surely_runs(statement, ring.stages - 1) else compared(statement, iteration, stop)
+    more = ALWAYS if surely_runs(statement, ring.stages - 1) else compared(statement, iteration, bounds.stop)
     finish = filling.finish(names, stage)
-    loads = filling.start(names, iteration, stage, stage, more, *finish)
+    loads = filling.start(names, iteration.text, stage, stage, more, *finish)
     commit = (Line("cp_async_commit();"),) if filling.asynchronous else ()
     header = f"for (int {stage} = 0; {stage} < {names.stages} - 1; ++{stage})"
     nodes: list[Node] = [Loop(header, (*naming, *loads, *commit))]
@@ -293,22 +291,22 @@ def _first_loads(
                 "the oldest group has arrived: this thread's share of the first rows",
             ),
             *context.barrier("everyone's share is there"),
-            *if_any_trip(statement, start, stop, (filling.align(names, start, "0"),)),
+            *if_any_trip(statement, bounds, (filling.align(names, bounds.start.text, "0"),)),
         ]
     return (*nodes, *((Line(f"int {names.used} = 0;", "stages so far"),) if ring.counted else ()))
 
 
 def _trip(
-    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], names: _Names, filling: _Filling,
+    context: Context, statement: For, ring: Ring, bounds: Bounds, names: _Names, filling: _Filling,
     parts: tuple[tuple[Node, ...], tuple[Node, ...], tuple[Node, ...]],
 ) -> tuple[Node, ...]:  # fmt: skip
     """One iteration: wait for its tiles, start the loads of a later one, compute.
 
     Its `parts` are the barrier at its head, what it computes, and the wait for products that run on.
     """
-    (head, inner, complete), (_, stop, step) = parts, bounds
+    head, inner, complete = parts
     kind, name = ctype(statement.variable.type), context.names.variable(ring.loop)
-    more = compared(statement, names.ahead, stop)
+    more = compared(statement, Text(names.ahead), bounds.stop)
     late = filling.rows and ring.stages == 2  # the next iteration's rows have no time to arrive but this iteration
     arrival = Line(
         f"cp_async_wait<{names.stages} - 2>();", "the oldest group has arrived: this thread's share of the tiles"
@@ -317,8 +315,9 @@ def _trip(
         comment = "this thread's share of the next iteration's rows has arrived"
         arrival = Line("cp_async_wait<0>();" if late else f"cp_async_wait<{names.stages} - 3>();", comment)
     commit = Line("cp_async_commit();", "possibly of nothing: one group per iteration")
+    last = Text(f"{names.stages} - 1", 12, "-")
     loads: list[Node] = [
-        Line(f"const {kind} {names.ahead} = {steps_on(name, f'({names.stages} - 1)', step)};"),
+        Line(f"const {kind} {names.ahead} = {steps_on(Text(name), last, bounds.step).text};"),
         *filling.start(names, names.ahead, names.refill, names.later, more),
         *((commit,) if filling.asynchronous else ()),
     ]
@@ -338,10 +337,10 @@ def _trip(
         *(loads if behind else ()),
     ]
     if filling.rows:
-        following = steps_on(name, "1", step)
-        aligned = filling.align(names, following, f"{names.count} + 1")
+        following = steps_on(Text(name), ONE, bounds.step)
+        aligned = filling.align(names, following.text, f"{names.count} + 1")
         nodes += [arrival, *context.barrier("everyone's share of them is there")] if late else []
-        nodes.append(Branch(compared(statement, following, stop), (aligned,)))
+        nodes.append(Branch(compared(statement, following, bounds.stop), (aligned,)))
     if filling.through_registers:
         nodes.append(Branch(more, filling.finish(names, names.refill)))
     nodes += complete

@@ -29,6 +29,7 @@ from ..products.dot_wgmma import pin
 from ..products.formats import box_count, box_elements, line_elements, stage_bytes
 from ..products.operand import shared_array
 from ..shared.arrays import side_text
+from ..text.operators import Text
 from ..text.unit import Branch, Comment, Line, Loop, Node
 from .copies import tile_comment
 from .loop_bounds import Body, Bounds, for_header, has_trips, if_any_trip
@@ -121,14 +122,14 @@ def lower_consumer_loop(context: Context, statement: For, ring: Ring, bounds: Bo
     full, empty = barrier_name(context, ring, "full"), barrier_name(context, ring, "empty")
     for helper in ("mbarrier_wait", "mbarrier_arrive"):
         context.use_helper(helper)
-    lane, operands = context.lane(), bounds.operands()
+    lane = context.lane()
     sums = products_in(context, statement) if ring.overlapped else ()
-    in_flight = context.around.in_flight | {id(s) for s in sums}
+    in_flight = context.around.in_flight | set(sums)
     context.ahead.stage_of |= dict.fromkeys(ring.tiles, word)
     around = replace(context.around, in_flight=in_flight, trip_count=position if ring.overlapped else "")
     with context.inside(around):
-        copies = copies_ahead(context, statement, ring, operands, stages, body, position if ring.counted else "")
-        parts = parts_ahead(context, statement, ring, operands)
+        copies = copies_ahead(context, statement, ring, bounds, stages, body, position if ring.counted else "")
+        parts = parts_ahead(context, statement, ring, bounds)
         order, being_read = context.order.snapshot(), set(context.shared.being_read)
         with context.inside(replace(around, parts_ahead=parts)):
             inner = lower_body(context, statement, body)
@@ -150,7 +151,7 @@ def lower_consumer_loop(context: Context, statement: For, ring: Ring, bounds: Bo
         first = (parts.start, *context.barrier("the parts of the first tile are there"), loop)
         context.order.merge(order)  # there may be no trip, and no barrier
         context.shared.being_read |= being_read
-        some = if_any_trip(statement, *operands[:2], first)
+        some = if_any_trip(statement, bounds, first)
         return (*copies.functions, *copies.first, *parts.function, *some)
     return (*copies.functions, *copies.first, *_running_on(context, statement, ring, bounds, nodes, sums))
 
@@ -164,8 +165,7 @@ def _running_on(
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving
-    start_text, stop_text, _ = bounds.operands()
-    later = has_trips(statement, start_text, context.names.variable(ring.loop))
+    later = has_trips(statement, bounds.start, Text(context.names.variable(ring.loop)))
     first = context.names.shared_index(f"first_{position}")
     later = later if fixed_start else f"{position} > {first}"
     release = Line(f"mbarrier_arrive(&{empty}[({position} - 1) % {stages}]);")
@@ -182,19 +182,19 @@ def _running_on(
         end.append(Branch(f"{lane} == 0", (release,)))
     loop = (Loop(counting(context, statement, ring, bounds), tuple(trip)), *end)
     why = "ptxas serialises products if a path bypasses the wait for them"
-    return (*start, *if_any_trip(statement, start_text, stop_text, loop, why))
+    return (*start, *if_any_trip(statement, bounds, loop, why))
 
 
 def products_in(context: Context, loop: For) -> tuple[Assign, ...]:
     """The dots of a loop."""
-    return tuple(s for s in statements(loop.body) if isinstance(s, Assign) and id(s) in context.schedule.dots)
+    return tuple(s for s in statements(loop.body) if isinstance(s, Assign) and s in context.schedule.dots)
 
 
 def only_sums(context: Context, loop: For) -> bool:
     """Whether nothing in a loop but its dots touches their sums."""
     dots = products_in(context, loop)
     sums = {dot.target for dot in dots}
-    others = [s for s in statements(loop.body) if not any(s is dot for dot in dots)]
+    others = [s for s in statements(loop.body) if s not in dots]
     return not any(sums & {*assigned_variables(s), *read_variables(s)} for s in others)
 
 
@@ -202,7 +202,7 @@ def products_complete(context: Context, dots: tuple[Assign, ...]) -> tuple[Node,
     """The wait for all products, and for their sums to be ordinary registers again."""
     nodes: list[Node] = [Line("wgmma_wait<0>();", "all products are complete")] if dots else []
     for variable in dict.fromkeys(dot.target for dot in dots):
-        plan = next(context.schedule.dots[id(dot)] for dot in dots if dot.target is variable)
+        plan = next(context.schedule.dots[dot] for dot in dots if dot.target is variable)
         nodes.append(pin(context, context.names.variable(variable), plan.instruction.accumulator))
     return tuple(nodes)
 
@@ -246,7 +246,7 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     tile = context.schedule.staged[target]
     name = context.names.variable(target)
     owner = context.schedule.rings.twins.get(target, target)
-    shared_array(context, owner.key, "staged", name, target, tile, tile_comment(tile))
+    shared_array(context, owner, "staged", name, target, tile, tile_comment(tile))
     if context.role.name != "producer" or not isinstance(statement.value, Call):
         return ()
     ring = next(ring for ring in context.schedule.rings.rings if target in ring.tiles)

@@ -41,12 +41,12 @@ def declare_rows(context: Context, statement: Assign) -> str:
     size = tile.stage_bytes * tile.stages
     alignment = SWIZZLE_ALIGNMENT if tile.swizzle else CHUNK_BYTES
     shared = Shared(name, element, f"[{count}][{multiplied((lines, width)).text}]", size, tile_comment(tile), alignment)
-    context.shared.arrays.setdefault((target.key, "staged"), shared)
+    context.shared.arrays.setdefault((target, "staged"), shared)
     chunk = chunk_elements(context, tile, target, name.upper())
     dimensions = f"[{row_stages(context, target)}][{lines.within(13)} * ({width.within(12)} + {chunk})]"
     size = (_ring(context, target).stages - 1) * _rows_bytes(tile)
     rows = Shared(rows_name(context, statement), element, dimensions, size, "as they lie in memory", CHUNK_BYTES)
-    context.shared.arrays.setdefault((target.key, "rows"), rows)
+    context.shared.arrays.setdefault((target, "rows"), rows)
     return name
 
 

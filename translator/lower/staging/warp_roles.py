@@ -33,8 +33,8 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     if context.schedule.rings.persistent:
         context.role.program_variables = program_variables(context, kernel)
         first = _same_for_all_programs(context, first)
-        kept = {id(s) for s in first}
-        rest = tuple(s for s in kernel.body if id(s) not in kept)
+        kept = set(first)
+        rest = tuple(s for s in kernel.body if s not in kept)
     loading = producer_block(rest)
     copies = _copies(loading)
     announce_maps(context)

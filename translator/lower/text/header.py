@@ -296,7 +296,7 @@ def _without_wgmma(context: Context) -> Iterator[str]:
     if not schedule.target.has_wgmma:
         return
     for statement, call in dot_statements(context.kernel):
-        plan = schedule.dots.get(id(statement))
+        plan = schedule.dots.get(statement)
         if plan is None or plan.instruction.kind == "wgmma":  # None: nothing depends on it
             continue
         found = wgmma_of(call, schedule.options, schedule.target)

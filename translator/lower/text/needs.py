@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import chain
 
-from ...ir.nodes import CallFunction
+from ...ir.nodes import CallFunction, DeviceFunction
 from ...ir.static_loops import StaticLoop
 from ...language.dtypes import DTYPES
 from .names import spare_names
@@ -18,7 +18,7 @@ class Used:
 
     ops: dict[str, None] = field(default_factory=dict)
     helpers: dict[str, None] = field(default_factory=dict)
-    functions: dict[int, CallFunction] = field(default_factory=dict)  # by `id` of the function
+    functions: dict[DeviceFunction, CallFunction] = field(default_factory=dict)
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Needs:
     helpers: dict[str, Helper] = field(default_factory=dict)
     structs: dict[tuple[object, ...], str] = field(default_factory=dict)  # names, by what each is made for
     packets: set[int] = field(default_factory=set)  # sizes of vector accesses, in bytes
-    functions: dict[int, str] = field(default_factory=dict)  # names of device functions, by `id`
+    functions: dict[DeviceFunction, str] = field(default_factory=dict)  # their names
     unequal: set[StaticLoop] = field(default_factory=set)  # that cannot be written as loops, since their trips differ
 
     def helper(self, template: str, name: str, values: dict[str, object]) -> str:

@@ -33,6 +33,7 @@ class Text:
       operator: that operator.
       number: the integer that it is, where that is known.
       wide: whether it was widened to 64 bits, or one of its operands, so that C computes it in as many.
+      narrow: of a cast to 64 bits, what it widens: all that is written where C widens that by itself.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Text:
     operator: str = ""
     number: int | None = None
     wide: bool = False
+    narrow: Text | None = None
 
     def within(self, precedence: int, operator: str = "") -> str:
         """The text as an operand of an operator of this precedence."""
@@ -82,13 +84,18 @@ def placed(spelling: str, operands: dict[str, Text]) -> Text:
 def widened(number: Text) -> Text:
     """An int in 64 bits; of a number that is so many digits, with a suffix."""
     text = f"{number.text}LL" if number.text.isdecimal() else f"{WIDE_CAST}{number.text})"
-    return Text(text, number=number.number, wide=True)
+    return Text(text, number=number.number, wide=True, narrow=number)
 
 
 def added(terms: Iterable[str]) -> str:
     """The sum of some terms; a negative number or name is subtracted."""
     first, *others = terms
     return first + "".join(f" - {one[1:]}" if NEGATIVE.fullmatch(one) else f" + {one}" for one in others)
+
+
+def sum_text(*terms: str) -> str:
+    """The sum of some terms that a product or sum may be, without those that are nothing; "0" where all are."""
+    return " + ".join(term for term in terms if term not in ("", "0")) or "0"
 
 
 def infix(left: Text, operator: str, right: Text) -> Text:
@@ -110,12 +117,6 @@ def summed(terms: Sequence[Text]) -> Text:
 def exclusive_or(terms: Sequence[Text]) -> str:
     """The exclusive or of some indices, sums in parentheses."""
     return " ^ ".join(one.within(13) for one in terms) if len(terms) > 1 else summed(terms).text
-
-
-def loosest(text: str) -> int:
-    """Precedence of the loosest operator outside parentheses of an index text."""
-    operators = re.findall(r"(?<= )[-+*/%](?= )", outside_parentheses(text))
-    return min((PRECEDENCE[operator] for operator in operators), default=ATOM)
 
 
 def outside_parentheses(text: str) -> str:

@@ -50,7 +50,7 @@ def materialised(
     context: Context, statement: Assign | Effect, value: Expr, layout: Layout, tensor: str
 ) -> tuple[Variable, tuple[Node, ...]]:
     """Computes the value of a store into registers of its own; where there are others, `tensor` tells them apart."""
-    variable = context.temporary(id(statement), "stored", value.type, f"{tensor}_stored")
+    variable = context.temporary(statement, "stored", value.type, f"{tensor}_stored")
     name = context.names.variable(variable)
 
     def one(point: Point) -> tuple[Node, ...]:

@@ -11,7 +11,7 @@ from ...frozen import frozen
 from ...ir.nodes import Assign, Expr, For, Inlined, Statement, Variable, While
 from ...ir.walk import bodies, read_variables, statements, used_variables
 
-BlockPath = tuple[tuple[int, int], ...]  # (id of a compound statement, number of its block), outermost first
+BlockPath = tuple[tuple[Statement, int], ...]  # (a compound statement, number of its block), outermost first
 
 
 @frozen
@@ -19,17 +19,17 @@ class Scopes:
     """Declarations that cannot stand at the first assignment.
 
     Attributes:
-      before: variables to declare before a statement, by its `id`.
+      before: variables to declare before a statement.
       hoisted: all of these variables.
       outliving: loop variables that are used after their loop.
-      first: the statement that assigns each variable first, by `id`.
+      first: the statement that assigns each variable first.
       blocks: the block in which each variable is declared.
     """
 
-    before: dict[int, tuple[Variable, ...]]
+    before: dict[Statement, tuple[Variable, ...]]
     hoisted: frozenset[Variable]
     outliving: frozenset[Variable]
-    first: dict[Variable, int]
+    first: dict[Variable, Statement]
     blocks: dict[Variable, BlockPath]
 
     def apart(self, one: Variable, other: Variable) -> bool:
@@ -42,11 +42,11 @@ class Scopes:
 
 def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr]) -> Scopes:
     """Finds declarations; `definitions` has the expressions of variables that are spelled where they are used."""
-    found: dict[Variable, list[tuple[BlockPath, int, bool]]] = {}
+    found: dict[Variable, list[tuple[BlockPath, Statement, bool]]] = {}
     for path, statement, variable, assigns in occurrences(body, (), definitions):
         found.setdefault(variable, []).append((path, statement, assigns))
-    loop_variables = {s.variable: id(s) for s in statements(body) if isinstance(s, For)}
-    before: dict[int, list[Variable]] = {}
+    loop_variables = {s.variable: s for s in statements(body) if isinstance(s, For)}
+    before: dict[Statement, list[Variable]] = {}
     blocks: dict[Variable, BlockPath] = {}
     outliving = set()
     for variable, places in found.items():
@@ -85,27 +85,27 @@ def _common(left: BlockPath, right: BlockPath) -> BlockPath:
 
 def occurrences(
     body: tuple[Statement, ...], path: BlockPath, definitions: Mapping[Variable, Expr]
-) -> Iterator[tuple[BlockPath, int, Variable, bool]]:
+) -> Iterator[tuple[BlockPath, Statement, Variable, bool]]:
     """(block, statement, variable, whether it is assigned) in text order."""
     for statement in body:
         inside = isinstance(statement, While) and bool(statement.prelude)
         if not inside:
             for variable in _reads(statement, definitions):
-                yield path, id(statement), variable, False
+                yield path, statement, variable, False
         if isinstance(statement, For):
-            yield path, id(statement), statement.variable, True
+            yield path, statement, statement.variable, True
         elif isinstance(statement, Assign):
             for target in statement.targets:
-                yield path, id(statement), target, True
+                yield path, statement, target, True
         for number, block in enumerate(bodies(statement)):
             if isinstance(statement, Inlined):  # its statements stand in the caller's block
                 yield from occurrences(block, path, definitions)
                 continue
-            step = (id(statement), 0 if isinstance(statement, While) else number)
+            step = (statement, 0 if isinstance(statement, While) else number)
             yield from occurrences(block, (*path, step), definitions)
             if inside and number == 0:
                 for variable in _reads(statement, definitions):
-                    yield (*path, step), id(statement), variable, False
+                    yield (*path, step), statement, variable, False
 
 
 def _reads(statement: Statement, definitions: Mapping[Variable, Expr]) -> Iterator[Variable]:

@@ -25,10 +25,9 @@ from ...ops.registry import OPS
 from ...schedule.tiles.paths import Axes
 from .literals import CONVERSIONS, literal_text, plain_text
 from .needs import Used
-from .operators import INFIX, WIDE_CAST, Text, added, loosest, placed, widened
+from .operators import INFIX, Text, added, placed, widened
 from .point import Point, PointBit, coordinate
 
-WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)|(\d+)LL")
 WIDENING = frozenset(
     ("add", "sub", "mul", "floordiv", "mod", "lt", "le", "gt", "ge", "eq", "ne")
 )  # C widens the narrower operand
@@ -140,7 +139,7 @@ class Speller:
             case Use(variable=variable):
                 return self._variable_text(variable, point if expr.type.is_tile else None, wide)
             case CallFunction():
-                self.used.functions.setdefault(id(expr.function), expr)
+                self.used.functions.setdefault(expr.function, expr)
                 args = ", ".join(self.text(arg, self._down(expr, arg, point)) for arg in expr.args)
                 return Text(f"{self._function_name(expr.function)}({args})")
             case Call() if (called := self._called.get(expr)) is not None:
@@ -184,9 +183,10 @@ class Speller:
         if literal.symbol is not None and _is_integer(element):
             number = None if literal.trips else int(literal.value)
             inner = symbol_text(literal.symbol, number)
-            return (
-                inner if element.short == "i32" else Text(f"static_cast<{element.cuda}>({inner.text})", number=number)
-            )
+            if element.short == "i32":
+                return inner
+            narrow = inner if element.short == "i64" else None
+            return Text(f"static_cast<{element.cuda}>({inner.text})", number=number, narrow=narrow)
         text = literal_text(literal.value, element, literal.base)
         is_number = not text.startswith("__")  # of infinity and NaN, CUDA's words make no constant of the file
         match literal.symbol:
@@ -248,7 +248,7 @@ class Speller:
             return self.spell(call.args[0], below, wide=True)
         index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.short == "i64" else None
         if index:
-            return Text(f"{WIDE_CAST}{self._launch_word(*index)})", wide=True)
+            return widened(Text(self._launch_word(*index)))
         if isinstance(wanted, PointerType) and any(
             v.type.is_pointer and self.is_const(v) for v in used_variables(call.args[0])
         ):
@@ -295,9 +295,9 @@ class Speller:
             operands = [text or narrow for text, narrow in zip(whole, operands, strict=True)]
         if keep_wide and call.op == "mul" and not any(operand.wide for operand in operands):
             operands[0] = widened(operands[0])
-        if call.op in WIDENING and _is_widened(call.args[1]) and (narrow := WIDENED.fullmatch(operands[1].text)):
-            narrower = narrow[1] or narrow[2]
-            operands[1] = Text(narrower, loosest(narrower))  # C widens it, as the other operand has 64 bits
+        if call.op in WIDENING and _is_widened(call.args[1]) and (narrow := operands[1].narrow):
+            # C widens it, as the other operand has 64 bits. A sum in it was made in 32: it stays one, in parentheses.
+            operands[1] = replace(narrow, operator="")
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
             operands[1] = replace(operands[1], precedence=13)

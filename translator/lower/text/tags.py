@@ -33,7 +33,7 @@ def is_elsewhere(context: Context, group: list[Statement]) -> bool:
     """Whether the code of some statements stands, under its tag, where their loads are started."""
     if not all(isinstance(s, Assign) for s in group):
         return False
-    if all(id(s) in context.notes.behind_copies for s in group):
+    if all(s in context.notes.behind_copies for s in group):
         return True
     targets = [s.targets[0] for s in group if isinstance(s, Assign)]
     if any(target in context.ahead.read_ahead for target in targets):
@@ -132,7 +132,7 @@ def _notes(context: Context, statement: Statement) -> Iterator[str]:
     target = statement.target
     if is_promise_alone(statement):
         yield "a promise: no code"
-    if id(statement) in context.schedule.rings.started_ahead:
+    if statement in context.schedule.rings.started_ahead:
         yield "its product is there"
     if target in context.role.program_variables.values():
         yield "the loop above counts it"

@@ -39,7 +39,7 @@ def coalesce_stores(
     """
     ops = ("store", "atomic_add") if target.has_vector_atomics else ("store",)
     for statement in statements(kernel.body):
-        node = id(statement)
+        node = statement
         if not isinstance(statement, Effect) or statement.call.op not in ops or node not in problem.answers:
             continue
         (access,) = problem.accesses[node]
@@ -71,7 +71,7 @@ def coalesce_loads(problem: Problem, kernel: Kernel, own_layout: Callable[[Node]
     several threads: a warp reads few, and a barrier for all costs more.
     """
     loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
-    repeated = {id(inner) for loop in loops for inner in statements(loop.body)}
+    repeated = {inner for loop in loops for inner in statements(loop.body)}
     for statement in statements(kernel.body):
         call = statement.value if isinstance(statement, Assign) else None
         if not isinstance(statement, Assign) or not isinstance(call, Call) or call.op != "load":

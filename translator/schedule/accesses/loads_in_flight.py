@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from ...analysis.facts import Facts
 from ...hardware import REGISTER_FILE
 from ...ir.nodes import Assign, Effect, For, Kernel, Statement, Variable, While
 from ...ir.structured import assigns
@@ -31,15 +30,19 @@ FEW_OTHERS = 16  # registers beside those, without a loop
 
 
 def blocks_for_loads(
-    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], exchanges: Set[int], peak: int, num_threads: int
+    kernel: Kernel,
+    layouts: Mapping[Variable, Layout],
+    exchanges: Set[Statement],
+    peak: int,
+    num_threads: int,
 ) -> int | None:
     """Blocks to leave room for; None where no loop is such a one.
 
-    `exchanges` are the `id`s of statements in which threads wait for each other, `peak` the registers of the tiles.
+    `exchanges` are the statements in which threads wait for each other, `peak` the registers of the tiles.
     """
     loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
-    waiting = any(id(inner) in exchanges for loop in loops for inner in statements(loop.body))
-    if waiting or not any(_adds_up(loop, facts, layouts) for loop in loops):
+    waiting = any(inner in exchanges for loop in loops for inner in statements(loop.body))
+    if waiting or not any(_adds_up(loop, layouts) for loop in loops):
         return None
     fit = REGISTER_FILE // ((peak + ADDRESSES) * num_threads)
     return max(min(THREADS_AT_ONCE // num_threads, fit), 1)
@@ -66,7 +69,7 @@ def _is_single(access: Access) -> bool:
     return access.loads and not access.side_by_side and max(access.info.contiguity) == 1
 
 
-def _adds_up(loop: For | While, facts: Facts, layouts: Mapping[Variable, Layout]) -> bool:
+def _adds_up(loop: For | While, layouts: Mapping[Variable, Layout]) -> bool:
     inner = list(statements(loop.body))
     loads = [s for s in inner if assigns(s, "load")]
     if _finds_places(inner, loads):

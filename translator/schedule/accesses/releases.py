@@ -34,7 +34,7 @@ def _earlier(kernel: Kernel, last: Statement) -> list[Statement]:
     """The statements that a program may have passed when it comes to one: in earlier trips of loops, too."""
     found: list[Statement] = []
     for statement in statements(kernel.body):
-        if isinstance(statement, (For, While)) and any(inner is last for inner in nested(statement)):
+        if isinstance(statement, (For, While)) and last in nested(statement):
             found += nested(statement)  # itself among them
         if statement is last:
             return found

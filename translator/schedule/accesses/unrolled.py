@@ -90,13 +90,13 @@ def unrolls_by_itself(loop: For, facts: Facts) -> bool:
     return _trips(loop, facts) is not None
 
 
-def stays_rolled(loop: For, dots: Mapping[int, DotPlan]) -> bool:
+def stays_rolled(loop: For, dots: Mapping[Statement, DotPlan]) -> bool:
     """Whether a loop must not be unrolled: not only products read and write the sums of wgmma."""
     inner = list(statements(loop.body))
-    products = [s for s in inner if isinstance(s, Assign) and id(s) in dots and dots[id(s)].instruction.kind == "wgmma"]
+    products = [s for s in inner if isinstance(s, Assign) and s in dots and dots[s].instruction.kind == "wgmma"]
     sums = {product.target for product in products}
-    adding = {id(product) for product in products if _adds_to_its_sum(product)}
-    others = (s for s in inner if id(s) not in adding)
+    adding = {product for product in products if _adds_to_its_sum(product)}
+    others = (s for s in inner if s not in adding)
     return any(not sums.isdisjoint((*read_variables(s), *assigned_variables(s))) for s in others)
 
 

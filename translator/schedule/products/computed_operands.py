@@ -25,8 +25,8 @@ from ...ir.walk import REARRANGES, read_variables, statements, subexpressions, u
 from ..staging.box_reads import box_to_read, read_box
 from ..staging.ring_plan import RingPlan
 from ..tiles.layout import REGISTER, Layout, bits_of
-from .dot_plan import DotPlan, Dots, Operand
-from .dots import dot_statements, is_box_read, k_axis
+from .dot_plan import DotPlan, Dots, Operand, Side
+from .dots import dot_statements, is_box_read
 from .instructions import BESIDE_PRODUCTS, COLUMN_IN_PIECE, consumer_registers, warpgroup_layout
 
 ITEMSIZE = 2  # bytes of what an instruction takes from registers: of narrower elements a lane has more side by side
@@ -40,7 +40,7 @@ def computed_operand(
     """The operand of a dot that is computed, and the tiles that it is computed from; None unless the other one is staged."""
     if plan.instruction.kind != "wgmma" or plan.instruction.split is not None:
         return None
-    computed = [one for one in (plan.a, plan.b) if one.variable not in dots.staged]
+    computed = [one for one in plan.operands if one.variable not in dots.staged]
     if len(computed) != 1 or computed[0].variable.type.dtype.itemsize != ITEMSIZE:
         return None
     sources = _sources(kernel, facts, computed[0].variable)
@@ -87,13 +87,13 @@ def read_boxes(plan: RingPlan, loop: For, top: list[Statement]) -> bool:
     sums = Counter(statement.target for statement, _ in dot_statements(plan.kernel))
     for statement, _ in dot_statements(plan.kernel):
         alone = sums[statement.target] == 1 and _any_layout(loop, statement.target)
-        if not alone or not any(statement is other for other in top):
+        if not alone or statement not in top:
             continue
-        found = computed_operand(plan.kernel, plan.facts, plan.dots, plan.dots.plans[id(statement)])
+        found = computed_operand(plan.kernel, plan.facts, plan.dots, plan.dots.plans[statement])
         if found is None or not found[1] <= loads.keys():
             continue
-        chosen = _rows_from_registers(plan.dots.plans[id(statement)], found[0], plan.options.num_warps)
-        new = [loads[variable] for variable in found[1] if id(loads[variable]) not in plan.replaced]
+        chosen = _rows_from_registers(plan.dots.plans[statement], found[0], plan.options.num_warps)
+        new = [loads[variable] for variable in found[1] if loads[variable] not in plan.replaced]
         boxes = [box_to_read(plan, load, loop) for load in new]
         if chosen is None or any(box is None for box in boxes):
             continue
@@ -140,21 +140,21 @@ def with_computed_operands(kernel: Kernel, facts: Facts, dots: Dots, num_warps: 
     }
     if not boxes:
         return dots
-    chosen: dict[int, DotPlan] = {}
+    chosen: dict[Statement, DotPlan] = {}
     sums = Counter(statement.target for statement, _ in dot_statements(kernel))
     loops = [s for s in statements(kernel.body) if isinstance(s, For)]
-    loop_of = {id(inner): loop for loop in loops for inner in statements(loop.body)}  # the innermost comes last
+    loop_of = {inner: loop for loop in loops for inner in statements(loop.body)}  # the innermost comes last
     for statement, _ in dot_statements(kernel):
-        plan, loop = dots.plans[id(statement)], loop_of.get(id(statement))
+        plan, loop = dots.plans[statement], loop_of.get(statement)
         found = computed_operand(kernel, facts, dots, plan)
         if found is not None and found[1] <= boxes.keys():
             operand, sources = found
-            exchanged = operand is plan.b  # the sum is laid out the other way round
+            exchanged = operand.side is Side.B  # the sum is laid out the other way round
             if not exchanged or loop is None or _any_layout(loop, statement.target):
-                along_k = all(boxes[one].fast == k_axis(operand, operand is plan.a) for one in sources)
+                along_k = all(boxes[one].fast == operand.k_axis for one in sources)
                 plan = _rows_from_registers(plan, operand, num_warps, not along_k) or plan
         if plan.fragment is not None and sums[statement.target] == 1:
-            chosen[id(statement)] = plan
+            chosen[statement] = plan
     return replace(dots, plans=dots.plans | chosen)
 
 
@@ -163,7 +163,7 @@ def _rows_from_registers(plan: DotPlan, computed: Operand, num_warps: int, side_
 
     None where warpgroups would have to compute the same rows, or a thread has no registers for what it multiplies.
     """
-    exchanged, frame = computed is plan.b, plan.layout
+    exchanged, frame = computed.side is Side.B, plan.layout
     if exchanged:
         found = warpgroup_layout((1 << len(frame.axes[1]), 1 << len(frame.axes[0])), num_warps)
         if found is None:
@@ -172,7 +172,7 @@ def _rows_from_registers(plan: DotPlan, computed: Operand, num_warps: int, side_
         frame = Layout((rows, found.axes[1]), found.thread_bits)
     if any(bit >= WARPGROUP_BITS for bit in frame.axes[1]):
         return None
-    axis = k_axis(computed, not exchanged)
+    axis = computed.k_axis
     depth = bits_of(computed.variable.type.shape[axis]) - len(COLUMN_IN_PIECE)
     along_k = (*COLUMN_IN_PIECE, *[REGISTER] * depth)
     axes = (along_k, frame.axes[0]) if axis == 0 else (frame.axes[0], along_k)

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from ...frozen import frozen
-from ...ir.nodes import Variable
+from ...ir.nodes import Statement, Variable
 from ..tiles.layout import Layout
 from .instructions import Instruction
 from .shared_tiles import SharedTile
 
 
+class Side(Enum):
+    """Which operand of a dot it is: A `[.., M, K]` or B `[.., K, N]`; the value is what the text calls it."""
+
+    A = "a"
+    B = "b"
+
+
 @frozen
-class Operand:
-    """A tile that a dot reads; `swapped` when it reads the last two axes the other way round."""
+class View:
+    """A tile as it is, or `swapped`: with its last two axes the other way round."""
 
     variable: Variable
     swapped: bool
+
+
+@frozen
+class Operand(View):
+    """A tile that a dot reads as its A or its B."""
+
+    side: Side
+
+    @property
+    def k_axis(self) -> int:
+        """The axis of its variable that is K."""
+        rank = self.variable.type.rank
+        return rank - 1 if (self.side is Side.A) != self.swapped else rank - 2
 
 
 @frozen
@@ -65,6 +87,11 @@ class DotPlan:
         return self.instruction.kind == "wgmma" and self.instruction.split is None
 
     @property
+    def operands(self) -> tuple[Operand, Operand]:
+        """A and B."""
+        return self.a, self.b
+
+    @property
     def rows(self) -> Operand:
         """The operand that the instruction has its rows from, the only one that it can take from registers."""
         return self.b if self.exchanged else self.a
@@ -82,7 +109,7 @@ class DotPlan:
 
 @frozen
 class Dots:
-    """The plans of all dots by `id` of the statement, and the loaded tiles that they multiply from shared memory.
+    """The plans of all dots, and the loaded tiles that they multiply from shared memory.
 
     Attributes:
       plans: the plans.
@@ -91,6 +118,6 @@ class Dots:
         (`schedule/staging/box_reads.py`).
     """
 
-    plans: dict[int, DotPlan]
+    plans: dict[Statement, DotPlan]
     staged: dict[Variable, SharedTile]
     mixed: dict[Variable, SharedTile]

@@ -20,9 +20,10 @@ from ...ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Var
 from ...ir.structured import assigns
 from ...ir.walk import read_inside, statements, where_from
 from ..tiles.layout import Layout
-from .dot_plan import DotPlan, Dots, Operand
+from .dot_plan import DotPlan, Dots, Operand, Side, View
 from .instructions import (
     BESIDE_PRODUCTS,
+    DotKind,
     Instruction,
     consumer_registers,
     fma_layout,
@@ -33,7 +34,7 @@ from .instructions import (
 )
 from .shared_tiles import SharedTile, has_chunks
 
-KINDS = ("wgmma", "mma", "fma")  # the fastest first
+KINDS: tuple[DotKind, ...] = ("wgmma", "mma", "fma")  # the fastest first
 SUMS_APART = 2  # of a tile's products, where wgmma multiplies parts: of the highest ones, and of the others
 TRANSPOSED_LINES = 32  # of K, that a warp transposes at a time
 LOADS = ("load", "box_load", "row_load")
@@ -52,8 +53,8 @@ def is_box_read(statement: Statement) -> bool:
     return assigns(statement, "box_read")
 
 
-def operand_of(expr: Expr) -> Operand | None:
-    """The variable that an operand is, through transposes of its last two axes."""
+def viewed(expr: Expr) -> View | None:
+    """The tile that an expression is, through transposes of its last two axes; None for any other expression."""
     swapped = False
     while isinstance(expr, Call) and expr.op == "permute":
         order = expr.attribute("order")
@@ -63,12 +64,12 @@ def operand_of(expr: Expr) -> Operand | None:
         elif tuple(order) != tuple(range(rank)):
             return None
         expr = expr.args[0]
-    return Operand(expr.variable, swapped) if isinstance(expr, Use) else None
+    return View(expr.variable, swapped) if isinstance(expr, Use) else None
 
 
 def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) -> Dots:
     """Chooses instructions and staged tiles."""
-    kinds: dict[Variable, str] = {}
+    kinds: dict[Variable, DotKind] = {}
     for statement, call in dot_statements(kernel):
         best = next(kind for kind in KINDS if _instruction(kind, call, options, target))
         kinds[statement.target] = max(kinds.get(statement.target, best), best, key=KINDS.index)
@@ -96,10 +97,10 @@ def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) ->
 
 def _wants_parts_elsewhere(dots: Dots, statement: Assign) -> bool:
     """Whether a dot of parts has an operand that does not lie in shared memory, where threads find it and write its parts."""
-    plan = dots.plans[id(statement)]
+    plan = dots.plans[statement]
     if plan.instruction.kind != "wgmma" or plan.instruction.split is None:
         return False
-    return any(operand.variable not in dots.staged for operand in (plan.a, plan.b))
+    return any(operand.variable not in dots.staged for operand in plan.operands)
 
 
 def _operands_to_transpose(dots: Dots, statement: Assign, computed: Mapping[Variable, int]) -> int:
@@ -107,18 +108,18 @@ def _operands_to_transpose(dots: Dots, statement: Assign, computed: Mapping[Vari
 
     `computed` ones are written there by threads, which hold consecutive elements along the axis that it says.
     """
-    plan, count = dots.plans[id(statement)], 0
-    for operand, is_a in ((plan.a, True), (plan.b, False)):
+    plan, count = dots.plans[statement], 0
+    for operand in plan.operands:
         itemsize, tile = operand.variable.type.dtype.itemsize, dots.staged.get(operand.variable)
         fast = tile.fast if tile is not None else computed.get(operand.variable)
-        ready = fast is not None and (fast == k_axis(operand, is_a) or reads_columns(plan.instruction, itemsize))
+        ready = fast is not None and (fast == operand.k_axis or reads_columns(plan.instruction, itemsize))
         count += itemsize == 4 and not ready and plan.instruction.split is None
     return count
 
 
 def _computed_axes(kernel: Kernel, facts: Facts, dots: Dots) -> dict[Variable, int]:
     """The axes along which operands of 32 bits that are computed from loaded tiles are contiguous, where these agree."""
-    every = {operand.variable for plan in dots.plans.values() for operand in (plan.a, plan.b)} - dots.staged.keys()
+    every = {operand.variable for plan in dots.plans.values() for operand in plan.operands} - dots.staged.keys()
     operands = [variable for variable in every if variable.type.dtype.itemsize == WORD_BYTES]
     if not operands:
         return {}
@@ -135,28 +136,29 @@ def _computed_axes(kernel: Kernel, facts: Facts, dots: Dots) -> dict[Variable, i
     return found
 
 
-def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], options: Options, target: Target) -> Dots:
+def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, DotKind], options: Options, target: Target) -> Dots:
     """The plans for given kinds of instructions."""
     uses = Counter(read_inside(kernel.body))
-    plans: dict[int, DotPlan] = {}
+    plans: dict[Statement, DotPlan] = {}
     for statement, call in dot_statements(kernel):
         kind = kinds[statement.target]
         layout = _layout(kind, statement.target.type.shape, options.num_warps)
         instruction = _instruction(kind, call, options, target)
-        a, b = (operand_of(arg) for arg in call.args[:2])
+        a, b = map(viewed, call.args[:2])
         if layout is None or instruction is None or a is None or b is None:
             raise TypeError("a dot whose operands have no name")
-        plans[id(statement)] = DotPlan(instruction, layout, a, b)
+        operands = Operand(a.variable, a.swapped, Side.A), Operand(b.variable, b.swapped, Side.B)
+        plans[statement] = DotPlan(instruction, layout, *operands)
     return Dots(plans, *(_loaded_tiles(kernel, facts, plans, uses) if kinds else ({}, {})))
 
 
-def _layout(kind: str, shape: tuple[int, ...], num_warps: int) -> Layout | None:
+def _layout(kind: DotKind, shape: tuple[int, ...], num_warps: int) -> Layout | None:
     if kind == "fma":
         return fma_layout(shape, num_warps)
     return warpgroup_layout(shape, num_warps) if kind == "wgmma" else warp_layout(shape, num_warps)
 
 
-def _instruction(kind: str, call: Call, options: Options, target: Target) -> Instruction | None:
+def _instruction(kind: DotKind, call: Call, options: Options, target: Target) -> Instruction | None:
     """The instruction of a kind for a dot; None where the target has none for its types and sides."""
     if kind == "fma":
         return Instruction(kind)
@@ -166,7 +168,7 @@ def _instruction(kind: str, call: Call, options: Options, target: Target) -> Ins
     return found if isinstance(found, Instruction) else None
 
 
-def _tensor_core(kind: str, call: Call, target: Target) -> Instruction | None:
+def _tensor_core(kind: DotKind, call: Call, target: Target) -> Instruction | None:
     a, b = call.args[:2]
     types = a.type.dtype, b.type.dtype
     return tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), target)
@@ -205,13 +207,13 @@ def wgmma_of(call: Call, options: Options, target: Target) -> Instruction | str:
 
 
 def _loaded_tiles(
-    kernel: Kernel, facts: Facts, plans: Mapping[int, DotPlan], uses: Mapping[Variable, int]
+    kernel: Kernel, facts: Facts, plans: Mapping[Statement, DotPlan], uses: Mapping[Variable, int]
 ) -> tuple[dict[Variable, SharedTile], dict[Variable, SharedTile]]:
     """The loaded tiles that tensor-core dots alone read, and those that others read too, contiguous as memory is."""
     reads: dict[Variable, list[tuple[int, Instruction]]] = {}  # the axis of K, for every use
     for plan in plans.values():
-        for operand, is_a in ((plan.a, True), (plan.b, False)):
-            axis = k_axis(operand, is_a)
+        for operand in plan.operands:
+            axis = operand.k_axis
             shape = operand.variable.type.shape
             whole = whole_pieces(shape) and shape[axis] % plan.instruction.k == 0
             if plan.instruction.kind != "fma" and whole:
@@ -252,19 +254,13 @@ def _fills_with_zeros(load: Call) -> bool:
 
 def _contiguous_axis(statement: Statement, load: Call, facts: Facts, induction: Induction) -> int:
     pointer = induction.value_at(load.args[0], statement) or load.args[0]  # what loops add does not hide the axes
-    info = axis_info(pointer, facts.environments[id(statement)])
+    info = axis_info(pointer, facts.environments[statement])
     rank = load.type.rank
     runs = info.contiguity
     if runs[rank - 2] == runs[rank - 1]:
         side_by_side = unit_axes(pointer, facts.definitions)
         return rank - 2 if rank - 2 in side_by_side and rank - 1 not in side_by_side else rank - 1
     return rank - 2 if runs[rank - 2] > runs[rank - 1] else rank - 1
-
-
-def k_axis(operand: Operand, is_a: bool) -> int:
-    """The axis of an operand's variable that is K."""
-    rank = operand.variable.type.rank
-    return rank - 1 if is_a != operand.swapped else rank - 2
 
 
 def reads_columns(instruction: Instruction, itemsize: int) -> bool:

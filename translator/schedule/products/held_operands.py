@@ -28,7 +28,7 @@ from ...ir.types import padded
 from ...ir.walk import read_inside
 from ..tiles.layout import REGISTER, Layout, bits_of
 from .dot_plan import DotPlan, Dots, HeldOperand
-from .dots import dot_statements, k_axis
+from .dots import dot_statements
 
 LONGEST_RUN = 3  # log2 of the elements of K that a lane reads of A at once: 16 bytes
 # Which bits of a lane choose a row of A, lowest bit of the row first, by the run that a lane reads: the lanes that read at
@@ -57,7 +57,7 @@ def held_operands(kernel: Kernel, facts: Facts, dots: Dots, words: dict[Variable
     sums = Counter(statement.target for statement, _ in dot_statements(kernel))
     plans = dict(dots.plans)
     for statement, call in dot_statements(kernel):
-        plan = plans[id(statement)]
+        plan = plans[statement]
         b = plan.b.variable
         alone = sums[statement.target] == 1 and uses[b] == 1 and b not in dots.staged and b not in facts.index
         kept = len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is statement.target
@@ -65,14 +65,14 @@ def held_operands(kernel: Kernel, facts: Facts, dots: Dots, words: dict[Variable
         if alone and kept and facts.assignments[b] == 1 and (held := _held(plan, words.get(b, Words()), along_rows)):
             rows = (*(ROWS_OF_MATRIX if along_rows else ROWS_OF_LANES[held.run]), *plan.layout.axes[0][3:])
             layout = Layout((rows, _axis_of_sum(held)), plan.layout.thread_bits)
-            plans[id(statement)] = replace(plan, layout=layout, held=held)
+            plans[statement] = replace(plan, layout=layout, held=held)
     return replace(dots, plans=plans)
 
 
 def _is_along_rows(plan: DotPlan, dots: Dots) -> bool:
     """Whether A is a loaded tile whose lines in shared memory run along its rows, that is along M."""
     tile = dots.staged.get(plan.a.variable)
-    return tile is not None and tile.fast != k_axis(plan.a, True)
+    return tile is not None and tile.fast != plan.a.k_axis
 
 
 def _axis_of_sum(held: HeldOperand) -> tuple[int, ...]:
@@ -88,7 +88,7 @@ def _held(plan: DotPlan, words: Words, along_rows: bool) -> HeldOperand | None:
         return None
     if any(bit >= LANE_BITS for bit in layout.axes[0]) or layout.free_thread_bits():
         return None
-    axis = k_axis(plan.b, False)
+    axis = plan.b.k_axis
     if any(padded(side) != side for side in shape) or shape[axis] < 16:
         return None
     warps = [bit for bit in layout.axes[1] if bit >= LANE_BITS]

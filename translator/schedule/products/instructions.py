@@ -10,12 +10,16 @@ lanes that differ in nothing else hold copies, as everywhere. Along K what the t
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ...artifact import Target
 from ...frozen import frozen
 from ...hardware import LANE_BITS, MOST_OF_THREAD, REGISTER_FILE, REGISTER_STEP, WARP_SIZE, WARPGROUP, WARPGROUP_BITS
 from ...ir.types import padded
 from ...language.dtypes import DType
 from ..tiles.layout import REGISTER, Layout, bits_of
+
+DotKind = Literal["wgmma", "mma", "fma"]
 
 K_BYTES = 32  # of K per instruction; of doubles, deeper instructions exist that are slower
 PTX_TYPES = {"fp16": "f16", "bf16": "bf16", "fp32": "tf32", "i8": "s8", "u8": "u8", "fp8e4nv": "e4m3", "fp8e5": "e5m2",
@@ -71,15 +75,16 @@ SPLITS = {
 
 @frozen
 class Instruction:
-    """What multiplies: `kind` is "wgmma", "mma" or "fma"; the PTX names of the types, empty for fma.
+    """What multiplies, with the PTX names of the types, which are empty for fma.
 
     Attributes:
+      kind: whose instruction it is: a warpgroup's, a warp's (`mma.sync`), or a thread's own.
       k: elements of K that one instruction takes.
       rows: of one instruction of kind "mma".
       split: how fp32 operands become several narrower ones, if they do; `a_type` and `b_type` are the parts' types.
     """
 
-    kind: str
+    kind: DotKind
     k: int = 1
     a_type: str = ""
     b_type: str = ""
@@ -105,7 +110,7 @@ class Instruction:
 
 
 def tensor_core(
-    kind: str, operands: tuple[DType, DType], result: DType, precision: str, target: Target
+    kind: DotKind, operands: tuple[DType, DType], result: DType, precision: str, target: Target
 ) -> Instruction | None:
     """The instruction of a kind on a target; None where it has none for these types.
 

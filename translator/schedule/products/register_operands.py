@@ -16,7 +16,6 @@ from dataclasses import replace
 from ...ir.nodes import Variable
 from ..tiles.layout import REGISTER, Layout
 from .dot_plan import DotPlan, Dots
-from .dots import k_axis
 from .instructions import COLUMN_IN_PIECE
 
 ITEMSIZE = 2  # bytes: of narrower elements a register holds more columns than a lane has side by side
@@ -36,7 +35,7 @@ def _fits(plan: DotPlan, dots: Dots, layouts: Mapping[Variable, Layout]) -> bool
     held = layouts.get(operand)
     if held is None or held.rank != 2:
         return False
-    axis = k_axis(plan.rows, not plan.exchanged)
+    axis = plan.rows.k_axis
     rows, columns = held.axes[1 - axis], held.axes[axis]
     piece, rest = columns[: len(COLUMN_IN_PIECE)], columns[len(COLUMN_IN_PIECE) :]
     return rows == plan.frame.axes[0] and piece == COLUMN_IN_PIECE and all(bit == REGISTER for bit in rest)

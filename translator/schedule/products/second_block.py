@@ -50,14 +50,14 @@ def wants_second_block(kernel: Kernel, rings: Rings, dots: Dots, peak: int, num_
 
 def _multiplies_again(kernel: Kernel, dots: Dots) -> bool:
     """Whether a dot's operand follows from what another dot has summed up."""
-    found = {s.targets[0] for s in statements(kernel.body) if isinstance(s, Assign) and id(s) in dots.plans}
+    found = {s.targets[0] for s in statements(kernel.body) if isinstance(s, Assign) and s in dots.plans}
     size = 0
     while size != len(found):
         size = len(found)
         for statement in statements(kernel.body):
-            if isinstance(statement, Assign) and id(statement) not in dots.plans:
+            if isinstance(statement, Assign) and statement not in dots.plans:
                 found |= set(statement.targets) if found & set(used_variables(statement.value)) else set()
-    return any(operand.variable in found for plan in dots.plans.values() for operand in (plan.a, plan.b))
+    return any(operand.variable in found for plan in dots.plans.values() for operand in plan.operands)
 
 
 def _words(plan: DotPlan) -> int:

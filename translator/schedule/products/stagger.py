@@ -54,11 +54,11 @@ def stagger_rings(
     return replace(rings, rings=tuple(kept))
 
 
-def without_copied_operands(rings: Rings, dots: Mapping[int, DotPlan], staged: Container[Variable]) -> Rings:
+def without_copied_operands(rings: Rings, dots: Mapping[Statement, DotPlan], staged: Container[Variable]) -> Rings:
     """The rings; a loop is staggered only where its dots copy no operand, which they would do in every iteration."""
 
     def keeps(stagger: Stagger) -> bool:
-        plans = [dots[id(dot)] for dot in (*stagger.ahead, stagger.late)]
+        plans = [dots[dot] for dot in (*stagger.ahead, stagger.late)]
         read = [(plan.b, False) for plan in plans] + [(plan.a, plan.rows_in_registers) for plan in plans]
         return all(in_registers or operand.variable in staged for operand, in_registers in read)
 
@@ -88,7 +88,7 @@ def _stagger(
     ahead = [place for place in ready if place < last and body.begins_with(place)]
     if len(ahead) + 1 < len(body.products) or not body.depends(last, {body.dot(place).target for place in ahead}):
         return None
-    plan = dots.plans[id(late)]
+    plan = dots.plans[late]
     kept = register_count(plan.a.variable, layouts[plan.a.variable]) if plan.rows_in_registers else 0
     sums = [register_count(v, layouts[v]) for v in (body.dot(place).target for place in ahead)]
     kept += sum(sums) - max(sums)
@@ -114,7 +114,7 @@ class _Body:
         self.reads = [self._reads(statement) for statement in self.top]
         self.writes = [assigned_inside(statement) for statement in self.top]
         self.touched = [reads | writes for reads, writes in zip(self.reads, self.writes, strict=True)]
-        self.products = [place for place, statement in enumerate(self.top) if id(statement) in dots.plans]
+        self.products = [place for place, statement in enumerate(self.top) if statement in dots.plans]
         self.changed = {v for writes in self.writes for v in writes} | {loop.variable}
 
     @property
@@ -122,7 +122,7 @@ class _Body:
         """Whether every iteration passes all dots, and nothing ends one before its time."""
         inner = [s for one in self.top for s in nested(one)]
         return not any(isinstance(s, Return) for s in (*self.top, *inner)) and not any(
-            id(s) in self.dots.plans for s in inner
+            s in self.dots.plans for s in inner
         )
 
     def dot(self, place: int) -> Assign:
@@ -134,32 +134,30 @@ class _Body:
 
     def operands(self, place: int) -> tuple[Variable, Variable]:
         """The tiles that a dot multiplies."""
-        plan = self.dots.plans[id(self.top[place])]
+        plan = self.dots.plans[self.top[place]]
         return plan.a.variable, plan.b.variable
 
     def waits_for_tiles_only(self, place: int) -> bool:
         """Whether a dot starts from zero, and its operands wait for nothing but the ring."""
-        plan, value = self.dots.plans[id(self.top[place])], self.dot(place).value
+        plan, value = self.dots.plans[self.top[place]], self.dot(place).value
         if plan.instruction.split is not None:
             return False
         sums = value.args[2:] if isinstance(value, Call) else ()
         from_zero = all(isinstance(one, Literal) and one.value == 0 for one in sums)
-        return from_zero and self._lies_ready(plan, plan.a, True) and self._lies_ready(plan, plan.b, False)
+        return from_zero and self._lies_ready(plan, plan.a) and self._lies_ready(plan, plan.b)
 
     def can_be_late(self, place: int) -> bool:
         """Whether nobody touches the sum of a dot behind it, nor its operands while it runs on into the next iteration."""
-        plan, target = self.dots.plans[id(self.top[place])], self.dot(place).target
+        plan, target = self.dots.plans[self.top[place]], self.dot(place).target
         if plan.instruction.split is not None or any(target in touched for touched in self.touched[place + 1 :]):
             return False
-        return (plan.rows_in_registers or self._lies_ready(plan, plan.a, True)) and self._lies_ready(
-            plan, plan.b, False
-        )
+        return (plan.rows_in_registers or self._lies_ready(plan, plan.a)) and self._lies_ready(plan, plan.b)
 
-    def _lies_ready(self, plan: DotPlan, operand: Operand, is_a: bool) -> bool:
+    def _lies_ready(self, plan: DotPlan, operand: Operand) -> bool:
         """Whether an operand is a tile of the ring that the instruction reads as it lies, or stays as it is in the loop."""
         variable = operand.variable
         staged = self.dots.staged.get(variable)
-        if staged is not None and transposed_tile(operand, staged, is_a, plan.instruction) is not None:
+        if staged is not None and transposed_tile(operand, staged, plan.instruction) is not None:
             return False
         return variable in self.ring.tiles or variable not in self.changed
 

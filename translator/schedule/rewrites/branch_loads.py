@@ -30,14 +30,14 @@ def with_branch_loads(kernel: Kernel, num_warps: int) -> Kernel:
     if not branches or any(assigns(s, "dot") for s in statements(kernel.body)):
         return kernel
     counts, lasts = assignment_counts(kernel.body), lasting_loads(kernel)
-    replaced: dict[int, Statement | None] = {}
-    added: dict[tuple[int, bool], list[Statement]] = {}
+    replaced: dict[Statement, Statement | None] = {}
+    added: dict[tuple[Statement, bool], list[Statement]] = {}
     for branch in branches:
         for load, call in _early(branch, counts):
             if counts[load.target] == 1 and is_small(load.target, num_warps) and lasts(call) and not _may_fail(call):
-                replaced[id(load)] = None if _is_quoted(branch, load) else Note(load.origin.noted(MOVED))
+                replaced[load] = None if _is_quoted(branch, load) else Note(load.origin.noted(MOVED))
                 masked = replace(load, value=_masked(call, branch.condition))
-                added.setdefault((id(branch), False), []).append(masked)
+                added.setdefault((branch, False), []).append(masked)
     return replace(kernel, body=with_replaced(kernel.body, replaced, added)) if replaced else kernel
 
 

@@ -22,13 +22,13 @@ Numbers = dict[Variable, Expr]
 
 def with_counted_whiles(kernel: Kernel) -> Kernel:
     """See the module docstring."""
-    found: dict[int, Statement] = {}
+    found: dict[Statement, Statement] = {}
     if any(isinstance(statement, While) for statement in statements(kernel.body)):
         _follow(kernel.body, {}, found)
     return replace(kernel, body=with_replaced(kernel.body, found)) if found else kernel
 
 
-def _follow(block: Iterable[Statement], numbers: Numbers, found: dict[int, Statement]) -> None:
+def _follow(block: Iterable[Statement], numbers: Numbers, found: dict[Statement, Statement]) -> None:
     """Passes the statements of a block once, with the `numbers` that variables are; `found` gets the loops."""
     for statement in block:
         match statement:
@@ -38,7 +38,7 @@ def _follow(block: Iterable[Statement], numbers: Numbers, found: dict[int, State
                 _follow(statement.body, numbers, found)
             case _:
                 if isinstance(statement, While) and (trips := _trips(statement, dict(numbers))):
-                    found[id(statement)] = replace(statement, trips=trips)
+                    found[statement] = replace(statement, trips=trips)
                 _forget(statement, numbers)
 
 

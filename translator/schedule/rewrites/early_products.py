@@ -69,10 +69,10 @@ class _Order:
 
     def trip(self, block: tuple[Statement, ...]) -> tuple[Statement, ...]:
         """A loop's body with its products as early as they can be."""
-        result, moved = list(block), set[int]()
+        result, moved = list(block), set[Statement]()
         for statement in block:
             if self._is_product(statement):
-                moved |= self._move_up(result, next(k for k, one in enumerate(result) if one is statement))
+                moved |= self._move_up(result, result.index(statement))
         if not moved:
             return block
         self.moved = True
@@ -81,8 +81,8 @@ class _Order:
     def _is_product(self, statement: Statement) -> bool:
         return assigns(statement, "dot") and self.runs(statement)
 
-    def _move_up(self, block: list[Statement], place: int) -> set[int]:
-        """Moves a product, with what its operands need, to the first product that it can follow; the `id`s that moved."""
+    def _move_up(self, block: list[Statement], place: int) -> set[Statement]:
+        """Moves a product, with what its operands need, to the first product that it can follow; what moved."""
         for first in range(place):
             if not self._is_product(block[first]):
                 continue
@@ -96,7 +96,7 @@ class _Order:
                 return set()  # nothing would be gained
             product, own = block[place], [block[k] for k in sorted(needed)]
             block[first : place + 1] = [*own, block[first], *behind, product, *rest]
-            return {id(s) for s in (product, *own)} if rest else {id(s) for s in own}
+            return {product, *own} if rest else set(own)
         return set()
 
     def _followed(self, block: list[Statement], first: int, place: int) -> list[int]:
@@ -146,7 +146,7 @@ class _Order:
         operands = {v for arg in value.args[:2] for v in used_variables(arg)}
         return isinstance(start, Use) and start.variable is product.target and product.target not in operands
 
-    def _noted(self, order: list[Statement], moved: set[int]) -> tuple[Statement, ...]:
+    def _noted(self, order: list[Statement], moved: set[Statement]) -> tuple[Statement, ...]:
         """The statements in their new order; source lines that came apart, or out of order, say so."""
         runs: list[list[Statement]] = []
         for statement in order:
@@ -167,7 +167,7 @@ class _Order:
                 new = _with_note(origin, note, seen[origin] == 1)
             elif pieces[origin] > 1:
                 new = replace(origin, comments=(), blank_before=False)
-            elif any(id(statement) in moved for statement in run):
+            elif not moved.isdisjoint(run):
                 new = _with_note(origin, MOVED, True)
             else:
                 new = origin

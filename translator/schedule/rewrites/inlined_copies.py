@@ -20,7 +20,7 @@ from ...ir.walk import assigned_variables, bodies, read_variables, statements, t
 def without_inlined_copies(kernel: Kernel) -> Kernel:
     """See the module docstring; only copies of the same name, as the lines that are quoted have it."""
     while found := _there_and_back(kernel):
-        body = with_replaced(kernel.body, {id(copy): None for pair in found for copy in pair})
+        body = with_replaced(kernel.body, {copy: None for pair in found for copy in pair})
         kernel = replace(kernel, body=renamed(body, {there.target: back.target for there, back in found}))
     return kernel
 

@@ -51,22 +51,22 @@ class Pair:
 def with_interleaved(kernel: Kernel) -> Kernel:
     """See the module docstring; the same object where no accesses lie so."""
     doubling, key = Doubling(kernel), next_key(kernel)
-    replaced: dict[int, Statement | None] = {}
-    added: dict[tuple[int, bool], list[Statement]] = {}
+    replaced: dict[Statement, Statement | None] = {}
+    added: dict[tuple[Statement, bool], list[Statement]] = {}
     noted: dict[Origin, Origin] = {}
     pairs = [pair for block in blocks(kernel.body) for pair in _pairs(block, doubling)]
     for number, pair in enumerate(pairs):
         whole = Variable(_name(pair), pair.call.type, key + number)
         instead = _one_load(pair, whole) if pair.call.op == "load" else _one_store(pair)
         for access, (*others, last) in zip((pair.first, pair.second), instead, strict=True):
-            replaced[id(access.statement)] = last
-            added[id(access.statement), False] = others
+            replaced[access.statement] = last
+            added[access.statement, False] = others
             noted[access.statement.origin] = last.origin
     if not pairs:
         return kernel
     for statement in statements(kernel.body):  # what else a line does bears its remark, too
-        if statement.origin in noted and id(statement) not in replaced:
-            replaced[id(statement)] = replace(statement, origin=noted[statement.origin])
+        if statement.origin in noted and statement not in replaced:
+            replaced[statement] = replace(statement, origin=noted[statement.origin])
     return replace(kernel, body=with_replaced(kernel.body, replaced, added))
 
 

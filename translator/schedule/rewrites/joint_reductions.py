@@ -16,7 +16,7 @@ from ...hardware import WARP_SIZE
 from ...ir.nodes import Assign, Call, Combine, Kernel, Note, Statement, Variable, While
 from ...ir.rewrite import with_bodies
 from ...ir.types import padded
-from ...ir.walk import assigned_variables, assignment_counts, read_variables, statements
+from ...ir.walk import assigned_variables, assignment_counts, read_variables, say_the_same, statements
 
 JOINED = ("sum", "max", "min")  # combinations that are spelled field by field
 WIDEST_RUN = 16  # elements that one thread holds side by side, at most: 16 bytes of bytes
@@ -28,7 +28,8 @@ def join_reductions(kernel: Kernel, num_warps: int) -> Kernel:
         return kernel
     times = assignment_counts(kernel.body)
     kinds = [_kind(s) for s in statements(kernel.body) if isinstance(s, Assign) and _can_join(s, times)]
-    return replace(kernel, body=_joined(kernel.body, times)) if len(set(kinds)) < len(kinds) else kernel
+    body = _joined(kernel.body, times) if len(set(kinds)) < len(kinds) else kernel.body
+    return kernel if say_the_same(body, kernel.body) else replace(kernel, body=body)
 
 
 def _joined(block: tuple[Statement, ...], assignments: Counter[Variable]) -> tuple[Statement, ...]:

@@ -87,7 +87,7 @@ class _Narrowing:
     def of_kernel(self, kernel: Kernel) -> Kernel:
         """The kernel with what fits in 32 bits in as many."""
         parts = Counter(statement.origin for statement in statements(kernel.body))
-        changed: dict[int, Statement] = {}
+        changed: dict[Statement, Statement] = {}
         for statement in statements(kernel.body):
             narrow: Statement | None = None
             if isinstance(statement, For):
@@ -96,7 +96,7 @@ class _Narrowing:
                 narrow = self.narrow_assignment(statement)
             if narrow is not None:
                 noted = narrow.origin.noted("fits in 32 bits") if parts[narrow.origin] == 1 else narrow.origin
-                changed[id(statement)] = replace(narrow, origin=noted)
+                changed[statement] = replace(narrow, origin=noted)
         return replace(kernel, body=mapped_in(with_replaced(kernel.body, changed), self.of))
 
     def narrow_assignment(self, statement: Assign) -> Assign | None:

@@ -20,11 +20,11 @@ from ..tiles.layouts import follow
 
 def with_narrow_moves(kernel: Kernel, facts: Facts, schedule: Schedule) -> Kernel:
     """See the module docstring; the same object where nothing is rounded earlier."""
-    replaced: dict[int, Statement | None] = {}
-    added: dict[tuple[int, bool], list[Statement]] = {}
+    replaced: dict[Statement, Statement | None] = {}
+    added: dict[tuple[Statement, bool], list[Statement]] = {}
     key = next_key(kernel)
     for statement in statements(kernel.body):
-        moving = {one.variable for one in schedule.conversions.get(id(statement), ())}
+        moving = {one.variable for one in schedule.conversions.get(statement, ())}
         if not moving or not isinstance(statement, Effect) or statement.call.op != "store":
             continue
         pointer, value, *rest = statement.call.args
@@ -33,9 +33,9 @@ def with_narrow_moves(kernel: Kernel, facts: Facts, schedule: Schedule) -> Kerne
             continue
         rounded = Variable(f"{tile.name}_rounded", value.type, key)
         key += 1
-        added[id(statement), False] = [Assign(statement.origin, (rounded,), _for_store(value))]
+        added[statement, False] = [Assign(statement.origin, (rounded,), _for_store(value))]
         call = replace(statement.call, args=(pointer, Use(rounded.type, rounded), *rest))
-        replaced[id(statement)] = replace(statement, call=call)
+        replaced[statement] = replace(statement, call=call)
     return replace(kernel, body=with_replaced(kernel.body, replaced, added)) if replaced else kernel
 
 

@@ -20,7 +20,7 @@ NARROW = ("fp16", "bf16")  # both have maxima of their own, which treat NaN as t
 def with_narrow_reductions(kernel: Kernel) -> Kernel:
     """See the module docstring."""
     definitions, key = only_values(kernel.body), next_key(kernel)
-    replaced: dict[int, Statement] = {}
+    replaced: dict[Statement, Statement] = {}
     widened: dict[Variable, Expr] = {}
     for statement in statements(kernel.body):
         source = _narrow_source(statement, definitions)
@@ -31,7 +31,7 @@ def with_narrow_reductions(kernel: Kernel) -> Kernel:
             narrow = Variable(target.name, target.type.with_element(source.type.element), key)
             key += 1
             value = replace(statement.value, args=(source,), type=narrow.type)
-            replaced[id(statement)] = replace(statement, targets=(narrow,), value=value)
+            replaced[statement] = replace(statement, targets=(narrow,), value=value)
             widened[target] = Call(target.type, "cast", (Use(narrow.type, narrow),), ())
     return replace(kernel, body=substituted_in(with_replaced(kernel.body, replaced), widened)) if replaced else kernel
 

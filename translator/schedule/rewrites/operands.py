@@ -15,7 +15,7 @@ from ...ir.structured import assigns
 from ...ir.types import ValueType
 from ...ir.walk import assignment_counts, expressions, next_key, statements, used_variables
 from ...language.dtypes import DType, float16, float32
-from ..products.dots import operand_of
+from ..products.dots import viewed
 from ..products.instructions import mma_takes
 
 
@@ -36,7 +36,7 @@ def _read_outside_dots(kernel: Kernel, views: dict[Variable, Expr]) -> frozenset
         for expr in expressions(statement):
             parts: tuple[Expr, ...] = (expr,)
             if isinstance(expr, Call) and expr.op == "dot":
-                parts = (*expr.args[2:], *(arg for arg in expr.args[:2] if operand_of(arg) is None))
+                parts = (*expr.args[2:], *(arg for arg in expr.args[:2] if viewed(arg) is None))
             if isinstance(statement, Assign) and statement.targets[0] in views:
                 continue  # what a view shows is read where the view is
             found |= {v for part in parts for v in used_variables(part)}
@@ -53,7 +53,7 @@ def _views(kernel: Kernel) -> dict[Variable, Expr]:
     for statement in statements(kernel.body):
         if not isinstance(statement, Assign) or len(statement.targets) != 1 or not statement.target.type.is_tile:
             continue
-        seen = operand_of(statement.value)
+        seen = viewed(statement.value)
         if seen is not None and assignments[statement.target] == assignments[seen.variable] == 1:
             views[statement.target] = statement.value
     return views
@@ -113,12 +113,12 @@ class _Preparation:
     def _operand(self, statement: Assign, operand: Expr, word: str, before: list[Statement]) -> Expr:
         operand = self._seen_through(operand)
         wanted = self._operand_type(operand.type.dtype)
-        if wanted == operand.type.dtype and operand_of(operand) is not None:
+        if wanted == operand.type.dtype and viewed(operand) is not None:
             return operand
         value = operand
         if wanted != operand.type.dtype:
             value = Call(operand.type.with_element(wanted), "cast", (operand,), span=operand.span)
-        named = operand_of(operand)
+        named = viewed(operand)
         if isinstance(operand, Call) and operand.op == "cast" and isinstance(operand.args[0], Use):
             word = operand.args[0].variable.name  # of another type: names tell the two apart
         name = f"{named.variable.name if named else word}_{wanted.short}" if wanted != operand.type.dtype else word

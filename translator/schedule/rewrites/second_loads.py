@@ -46,8 +46,8 @@ def with_second_loads(kernel: Kernel, facts: Facts, schedule: Schedule) -> Kerne
         return kernel
     assigned = {s.target: s for s in statements(kernel.body) if isinstance(s, Assign) and len(s.targets) == 1}
     values = _Values(assigned, facts, lasting_loads(kernel))
-    replaced: dict[int, Statement | None] = {}
-    added: dict[tuple[int, bool], list[Statement]] = {}
+    replaced: dict[Statement, Statement | None] = {}
+    added: dict[tuple[Statement, bool], list[Statement]] = {}
     key = next_key(kernel)
     for vector, layout in wanted:
         chain = _chain(vector, values)
@@ -59,7 +59,7 @@ def with_second_loads(kernel: Kernel, facts: Facts, schedule: Schedule) -> Kerne
             continue
         key += len(chain)
         replaced |= changed
-        place = next(s.origin for s in statements(kernel.body) if id(s) in changed)
+        place = next(s.origin for s in statements(kernel.body) if s in changed)
         for variable in chain:
             first = assigned[variable]
             # A span of its own: the first load is all of the line, and not a part of it.
@@ -67,14 +67,14 @@ def with_second_loads(kernel: Kernel, facts: Facts, schedule: Schedule) -> Kerne
             origin = origin.noted(f"again, for {place.place(place.span.line)}")
             names = {old: Use(new.type, new) for old, new in again.items()}
             second = Assign(origin, (again[variable],), substituted_in(first.value, names))
-            added.setdefault((id(first), True), []).append(second)
+            added.setdefault((first, True), []).append(second)
     return replace(kernel, body=with_replaced(kernel.body, replaced, added)) if replaced else kernel
 
 
 def _exchanged(kernel: Kernel, schedule: Schedule) -> Iterator[tuple[Variable, Layout]]:
     """The vectors that go through shared memory, and the layouts in which threads have few elements of them."""
     for statement in statements(kernel.body):
-        for conversion in schedule.conversions.get(id(statement), ()):
+        for conversion in schedule.conversions.get(statement, ()):
             vector, layout = conversion.variable, conversion.layout
             few = layout.num_registers <= MOST_REGISTERS
             if vector.type.rank == 1 and few and not shuffles(schedule.layouts[vector], layout):
@@ -115,21 +115,21 @@ def _with_second(
     second: Variable,
     facts: Facts,
     schedule: Schedule,
-    replaced: dict[int, Statement | None],
-) -> dict[int, Statement | None] | None:
+    replaced: dict[Statement, Statement | None],
+) -> dict[Statement, Statement | None] | None:
     """The statements, some `replaced` before, with the second name where they need that layout; None if all uses do."""
-    found: dict[int, Statement | None] = {}
+    found: dict[Statement, Statement | None] = {}
     rest = False
     for statement in statements(kernel.body):
-        now = replaced.get(id(statement)) or statement
+        now = replaced.get(statement) or statement
         if vector not in read_variables(now):
             continue
         node = statement_node(statement, facts)
-        runs_in = schedule.statement_layouts.get(node) if isinstance(node, int) else schedule.layouts.get(node)  # type: ignore[arg-type]
+        runs_in = schedule.statement_layouts.get(node) if isinstance(node, Statement) else schedule.layouts.get(node)  # type: ignore[arg-type]
         if runs_in is not None:
             changed = _replaced_in(now, vector, layout, second, runs_in)
             if changed is not now:
-                found[id(statement)] = now = changed
+                found[statement] = now = changed
         rest = rest or vector in read_variables(now)
     return found if found and rest else None
 

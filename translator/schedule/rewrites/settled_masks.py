@@ -21,17 +21,17 @@ def with_settled_masks(kernel: Kernel) -> Kernel:
     definitions = only_values(kernel.body)
     fixed = frozenset(definitions) | {p.variable for p in kernel.parameters}
     settling = _Settling(definitions, loop_limits(kernel, definitions, fixed))
-    replaced: dict[int, Statement] = {}
+    replaced: dict[Statement, Statement] = {}
     for statement in statements(kernel.body):
         if isinstance(statement, Assign):
             value = settling.settled(statement.value)
             if value is not statement.value:
                 origin = statement.origin.noted(REMARK) if _is_true(value) else statement.origin
-                replaced[id(statement)] = replace(statement, value=value, origin=origin)
+                replaced[statement] = replace(statement, value=value, origin=origin)
         elif isinstance(statement, Effect):
             call = settling.settled(statement.call)
             if call is not statement.call and isinstance(call, Call):
-                replaced[id(statement)] = replace(statement, call=call)
+                replaced[statement] = replace(statement, call=call)
     return replace(kernel, body=with_replaced(kernel.body, replaced)) if replaced else kernel
 
 

@@ -84,7 +84,7 @@ class _Straightening:
         """A statement, and all that is inside of it, with the names that hold here."""
         read = substituted_in(statement, {old: Use(new.type, new) for old, new in self.names.items()})
         changed = {
-            id(inner): self._with_targets(inner)
+            inner: self._with_targets(inner)
             for inner in statements((read,))
             if not self.names.keys().isdisjoint(assigned_variables(inner))
         }

@@ -38,11 +38,11 @@ def with_uniform_tiles(kernel: Kernel) -> Kernel:
         v: Variable(v.name, ValueType(v.type.element), first + place)
         for place, v in enumerate(sorted(chosen, key=_key))
     }
-    replaced: dict[int, Statement] = {}
+    replaced: dict[Statement, Statement] = {}
     for statement in statements(kernel.body):
         if isinstance(statement, Assign) and not chosen.isdisjoint(statement.targets):
             value = _number(statement.value, numbers, settled)
-            replaced[id(statement)] = replace(statement, targets=(numbers[statement.target],), value=value)
+            replaced[statement] = replace(statement, targets=(numbers[statement.target],), value=value)
     tiles = {v: Call(v.type, "broadcast", (Use(number.type, number),)) for v, number in numbers.items()}
     return replace(kernel, body=substituted_in(with_replaced(kernel.body, replaced), tiles))
 

@@ -20,15 +20,15 @@ def without_unused_results(kernel: Kernel) -> Kernel:
     """See the module docstring."""
     needed = needed_variables(kernel.body)
     unused = [s for s in statements(kernel.body) if isinstance(s, Assign) and needed.isdisjoint(s.targets)]
-    dropped = {id(s) for s in unused if not has_effect(s.value)}
-    code = {s.origin for s in statements(kernel.body) if id(s) not in dropped}
-    replaced: dict[int, Statement] = {}
+    dropped = {s for s in unused if not has_effect(s.value)}
+    code = {s.origin for s in statements(kernel.body) if s not in dropped}
+    replaced: dict[Statement, Statement] = {}
     for statement in unused:
-        if id(statement) in dropped:
+        if statement in dropped:
             explained = statement.origin.note or statement.origin in code  # by what it says, or by its code
-            replaced[id(statement)] = Note(statement.origin if explained else _explained(statement))
+            replaced[statement] = Note(statement.origin if explained else _explained(statement))
         elif isinstance(statement.value, Call) and is_atomic(statement.value):
-            replaced[id(statement)] = Effect(statement.origin, statement.value)
+            replaced[statement] = Effect(statement.origin, statement.value)
     return replace(kernel, body=with_replaced(kernel.body, replaced)) if replaced else kernel
 
 

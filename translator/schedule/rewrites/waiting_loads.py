@@ -22,12 +22,12 @@ def with_waiting_loads(kernel: Kernel) -> Kernel:
     if not loops:
         return kernel
     sources = pointer_sources(kernel)
-    replaced: dict[int, Statement] = {}
+    replaced: dict[Statement, Statement] = {}
     for loop in loops:
         written = written_in((loop,), sources)
         for load in _awaited(loop):
             if not roots_of(load.value.args[0], sources) & written:  # type: ignore[attr-defined]
-                replaced[id(load)] = replace(load, value=_volatile(load.value))
+                replaced[load] = replace(load, value=_volatile(load.value))
     return replace(kernel, body=with_replaced(kernel.body, replaced)) if replaced else kernel
 
 

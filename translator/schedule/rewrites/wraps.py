@@ -23,7 +23,7 @@ from ...ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Note, 
 from ...ir.rewrite import with_operands, with_replaced
 from ...ir.structured import is_elementwise
 from ...ir.types import ValueType
-from ...ir.walk import expressions, statements, subexpressions, used_variables
+from ...ir.walk import expressions, say_the_same, statements, subexpressions, used_variables
 from ...language.dtypes import int1
 
 WRAPS = ("mod", "where", "minimum")
@@ -139,17 +139,17 @@ class _Removal:
                 (masked if self._can_mask(statement, wrap, axis) else refused).add(wrap)
         return refused | {wrap for wrap in self.wraps.values() if wrap not in masked}  # no load, nothing to gain
 
-    def replaced(self) -> dict[int, Statement]:
-        """Every statement that changes, by `id` of the one in the kernel."""
-        result: dict[int, Statement] = {}
+    def replaced(self) -> dict[Statement, Statement]:
+        """Every statement that changes, by the one in the kernel."""
+        result: dict[Statement, Statement] = {}
         for statement in statements(self.kernel.body):
             after = self._masked(statement)
             if isinstance(after, Assign):
                 after = self._assigned(after)
             elif isinstance(after, Effect) and isinstance(call := self._unwrapped(after.call), Call):
                 after = replace(after, call=call)
-            if after != statement:
-                result[id(statement)] = after
+            if not say_the_same(after, statement):
+                result[statement] = after
         return result
 
     def _assigned(self, statement: Assign) -> Statement:
@@ -271,7 +271,7 @@ class _Removal:
         if wrap.variable is not None and wrap.call.op != "where":
             index = Use(wrap.variable.type, wrap.variable, span=wrap.call.span)
             choices.insert(0, replace(wrap.condition, args=(index, *wrap.condition.args[1:])))
-        now, before = (self.induction.versions[id(place)] for place in (load, wrap.statement))
+        now, before = (self.induction.versions[place] for place in (load, wrap.statement))
         for choice in choices:
             used = set(used_variables(choice))
             own = now.get(wrap.variable) if wrap.variable in used else None

@@ -49,7 +49,7 @@ def choose_block_copies(
     for statement in statements(kernel.body):
         if not isinstance(statement, Assign) or statement.targets[0] not in held:
             continue
-        target, call, environment = statement.target, statement.value, facts.environments[id(statement)]
+        target, call, environment = statement.target, statement.value, facts.environments[statement]
         if not isinstance(call, Call) or call.op != "load":
             continue
         shape, itemsize = target.type.shape, target.type.dtype.itemsize

@@ -67,10 +67,10 @@ def read_box(plan: RingPlan, load: Assign, found: tuple[Box, SharedTile], loop: 
     plan.last_key += 1
     brought = Variable(f"{load.target.name}_tile", load.target.type.with_shape(tile.shape), plan.last_key)
     plan.dots = replace(plan.dots, staged=plan.dots.staged | {brought: tile})
-    plan.replaced[id(load)] = box_load(plan, replace(load, targets=(brought,)), box, tile, loop.variable)
+    plan.replaced[load] = box_load(plan, replace(load, targets=(brought,)), box, tile, loop.variable)
     type_: ValueType = load.target.type
     call = Call(type_, "box_read", (Use(type_, brought),), span=load.value.span)
-    plan.added.setdefault((id(load), True), []).append(replace(load, value=call))
+    plan.added.setdefault((load, True), []).append(replace(load, value=call))
     return brought
 
 
@@ -78,8 +78,8 @@ def multiply_where_it_lies(plan: RingPlan, load: Assign, brought: Variable) -> N
     """Has dots read a tile where a tensor copy has brought it; all others take it to registers."""
     values: dict[Variable, Expr] = {load.target: Use(brought.type, brought)}
     for dot, _ in dot_statements(plan.kernel):
-        planned = plan.replaced.get(id(dot), dot)  # its other operand may be such a tile, too
+        planned = plan.replaced.get(dot, dot)  # its other operand may be such a tile, too
         if isinstance(planned, Assign) and isinstance(planned.value, Call):
             call = planned.value
             operands = tuple(substituted(arg, values) for arg in call.args[:2])
-            plan.replaced[id(dot)] = replace(planned, value=with_operands(call, (*operands, *call.args[2:])))
+            plan.replaced[dot] = replace(planned, value=with_operands(call, (*operands, *call.args[2:])))

@@ -14,7 +14,7 @@ from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
 from ...artifact import TensorMap
 from ...hardware import WARPGROUP_BITS
-from ...ir.nodes import Call, Effect, Kernel, Variable
+from ...ir.nodes import Call, Effect, Kernel, Statement, Variable
 from ...ir.walk import statements
 from ..tiles.layout import Layout
 from .ring_plan import Rings
@@ -23,19 +23,19 @@ PATTERN_BITS = 3  # a swizzle repeats after 8 lines
 
 
 def cut_stores(
-    kernel: Kernel, facts: Facts, layouts: Mapping[Variable | int, Layout], rings: Rings
-) -> tuple[dict[int, int], Rings]:
-    """(by `id` of a store the warpgroups that copy out their own rows, the rings with the maps for it)."""
+    kernel: Kernel, facts: Facts, layouts: Mapping[Variable | Statement, Layout], rings: Rings
+) -> tuple[dict[Statement, int], Rings]:
+    """(how many warpgroups copy out their own rows, by the store; the rings with the maps for that)."""
     stores = [s for s in statements(kernel.body) if isinstance(s, Effect) and s.call.op == "box_store"]
-    parts: dict[int, int] = {}
+    parts: dict[Statement, int] = {}
     maps = {one.name: one for one in rings.maps}
     for base in dict.fromkeys(s.call.attribute("base") for s in stores):
         own = [s for s in stores if s.call.attribute("base") is base]
-        counts = {_warpgroups(s.call, layouts[id(s)]) for s in own}
+        counts = {_warpgroups(s.call, layouts[s]) for s in own}
         if len(counts) > 1 or counts == {1} or not _keep_order([s.call for s in own], facts):
             continue
         count = counts.pop()
-        parts |= {id(s): count for s in own}
+        parts |= dict.fromkeys(own, count)
         for name, call in {s.call.attribute("map"): s.call for s in own}.items():
             maps[name] = _cut(maps[name], call, count)
     return parts, replace(rings, maps=tuple(maps.values()))

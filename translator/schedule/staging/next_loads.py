@@ -53,7 +53,7 @@ def may_be_recurrence(loop: For) -> bool:
 
 def load_recurrence(plan: RingPlan, loop: For, top: list[Statement]) -> None:
     """The same for all small loads of a loop without a ring that is a recurrence."""
-    dots = any(id(inner) in plan.dots.plans for inner in statements(loop.body))
+    dots = any(inner in plan.dots.plans for inner in statements(loop.body))
     if dots or not may_be_recurrence(loop) or not _has_state(loop):
         return
     loads = _small_loads(plan, top)
@@ -90,7 +90,7 @@ def _small_loads(plan: RingPlan, top: list[Statement]) -> list[Assign]:
     """The loads that stay where they are and bring each thread few elements."""
     return [
         statement for statement in top
-        if isinstance(statement, Assign) and id(statement) not in plan.replaced
+        if isinstance(statement, Assign) and statement not in plan.replaced
         and is_plain_load(plan, statement, only_value=False) and is_small(statement.target, plan.options.num_warps)
     ]  # fmt: skip
 
@@ -98,7 +98,7 @@ def _small_loads(plan: RingPlan, top: list[Statement]) -> list[Assign]:
 def _has_no_copy(plan: RingPlan, statement: Assign) -> bool:
     """Whether a load makes accesses that `cp.async` does not have."""
     target, pointer = statement.target, statement.value.args[0]  # type: ignore[attr-defined]
-    info, itemsize = axis_info(pointer, plan.facts.environments[id(statement)]), target.type.dtype.itemsize
+    info, itemsize = axis_info(pointer, plan.facts.environments[statement]), target.type.dtype.itemsize
     widths = (math.gcd(run * itemsize, info.divisibility[axis]) for axis, run in enumerate(info.contiguity))
     return max(itemsize, *widths) < min(COPY_BYTES)
 
@@ -122,11 +122,11 @@ def _load_ahead(plan: RingPlan, loop: For, statement: Assign, top: list[Statemen
     quiet = replace(statement.origin, comments=(), blank_before=False)
     first = Assign(quiet.noted(FIRST), (ahead,), _at(call, loop, loop.start))
     after = Assign(quiet.noted(NEXT), (ahead,), _at(call, loop, later))
-    plan.added.setdefault((id(loop), False), []).append(first)
-    plan.replaced[id(statement)] = replace(
+    plan.added.setdefault((loop, False), []).append(first)
+    plan.replaced[statement] = replace(
         statement, origin=statement.origin.noted(AHEAD), value=Use(ahead.type, ahead, span=call.span)
     )
-    plan.added.setdefault((id(statement), True), []).append(after)
+    plan.added.setdefault((statement, True), []).append(after)
 
 
 def _at(call: Call, loop: For, place: Expr) -> Call:

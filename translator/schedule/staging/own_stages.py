@@ -93,7 +93,7 @@ def _copy_bytes(load: Assign, layouts: Mapping[Variable, Layout], facts: Facts) 
     if target.type.is_tile:
         pointer, *rest = load.value.args  # type: ignore[attr-defined]
         mask = rest[0] if rest else None
-        width = plan_load(pointer, mask, layouts[target], facts, facts.environments[id(load)]).width
+        width = plan_load(pointer, mask, layouts[target], facts, facts.environments[load]).width
     return width * target.type.dtype.itemsize
 
 
@@ -152,7 +152,7 @@ def may_load_more(kernel: Kernel, schedule: Schedule) -> bool:
         list(top_statements(s.body)) for s in statements(kernel.body) if isinstance(s, For) and s.variable in copied
     ]
     computed = {key for key, dot in schedule.dots.items() if dot.fragment is not None}
-    waiting = [body for body in loops if several_products(body) or computed & {id(s) for s in body}]
+    waiting = [body for body in loops if several_products(body) or computed & {s for s in body}]
     values = [s.value for body in waiting for s in body if isinstance(s, Assign)]
     return any(isinstance(value, Call) and value.op == "load" for value in values)
 
@@ -202,7 +202,7 @@ def own_stages(plan: RingPlan, loop: For, held: tuple[Variable, ...]) -> int:
     a multiprocessor, so stages take no more than what the registers leave unused, unless the loop itself asks for them.
     """
     threads = plan.options.num_warps * WARP_SIZE
-    dots = any(id(inner) in plan.dots.plans for inner in statements(loop.body))
+    dots = any(inner in plan.dots.plans for inner in statements(loop.body))
     asked = dict(loop.options).get("num_stages")
     bytes_of_tiles = sum(map(_tile_bytes, held))
     bytes_of_stage = bytes_of_tiles + sum(threads * v.type.dtype.itemsize for v in held if not v.type.is_tile)
@@ -265,8 +265,8 @@ def _blocks(plan: RingPlan, threads: int) -> int:
         reduces = isinstance(value, Call) and value.op == "reduce"
         if reduces and is_exchange(statement, _shared_out(value.args[0].type.shape, threads)):  # type: ignore[attr-defined]
             exchanges.append(statement)
-    in_loops = {id(inner) for s in statements(plan.kernel.body) if isinstance(s, For) for inner in statements(s.body)}
-    outside = any(id(exchange) not in in_loops for exchange in exchanges)
+    in_loops = {inner for s in statements(plan.kernel.body) if isinstance(s, For) for inner in statements(s.body)}
+    outside = any(exchange not in in_loops for exchange in exchanges)
     blocks = choose_recomputed(plan.kernel, plan.facts, layouts, exchanges, frozenset(), plan.target).blocks or 0
     # Room is made for a block more, and has none left for addresses of stages; but loops over rows are often launched with
     # few blocks, so that a third one may never come.

@@ -44,7 +44,7 @@ def _is_as_long_in_all(kernel: Kernel, loop: For, plan: RingPlan) -> bool:
     A loop whose two ends both follow from the program's number is taken to be a share of something.
     """
     choices = [s for s in statements(kernel.body) if isinstance(s, If)]
-    if any(inner is loop for choice in choices for inner in nested(choice)):
+    if any(loop in nested(choice) for choice in choices):
         return False
     ends = [_axes_behind(kernel, end, plan) for end in (loop.start, loop.stop, loop.step)]
     known = all(known for _, known in ends)
@@ -69,7 +69,7 @@ def programs_are_apart(kernel: Kernel, plan: RingPlan) -> bool:
     """Whether programs do not talk to each other, and all of them run to their end."""
     if plan.options.launch_cooperative_grid:
         return False
-    stored = {v for v in roots_written(kernel)}
+    stored = set(roots_written(kernel))
     for statement in statements(kernel.body):
         if isinstance(statement, Return):
             return False

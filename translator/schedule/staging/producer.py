@@ -58,7 +58,7 @@ def _waits_before(block: tuple[Statement, ...], loop: For) -> bool:
     for statement in block:
         inside = list(statements((statement,)))
         waits = any(map(polls, inside))
-        if not any(inner is loop for inner in inside):
+        if loop not in inside:
             if waits:
                 return True
         elif isinstance(statement, (For, While)):
@@ -105,13 +105,13 @@ def consumer_block(block: tuple[Statement, ...], loading: tuple[Statement, ...])
         found = sources.get(pending.pop(), set()) - needed
         needed |= found
         pending += found
-    computed = {id(statement) for statement in statements(loading)}
+    computed = set(statements(loading))
     return _without(
         block,
         lambda s: (
             makes_load_map(s)
             or (
-                id(s) in computed
+                s in computed
                 and isinstance(s, Assign)
                 and _only_gives_values(s.value)
                 and not any(target.type.is_tile or target in needed for target in s.targets)

@@ -74,9 +74,9 @@ def _found(
     read: list[ReadAhead] = []
 
     def of_its_own(variable: Variable) -> Expr | None:
-        version = plan.induction.versions[id(statement)].get(variable)
+        version = plan.induction.versions[statement].get(variable)
         load = version.statement if version and version.source is Source.ASSIGNED else None
-        if not isinstance(load, Assign) or not any(load is other for other in top) or not is_read_only(plan, load):
+        if not isinstance(load, Assign) or load not in top or not is_read_only(plan, load):
             return None
         below = _found(plan, load, loop, top, tile, distance + 1)
         if below is None:
@@ -119,7 +119,7 @@ def without_numbers(plan: RingPlan, found: list[Found], moved: list[Found]) -> l
     """The loads that are still needed where they stand once the addresses of others, `moved` too, no longer come from them."""
     if not any(one.numbers or one.totals for one in (*moved, *found)):
         return found
-    body = with_replaced(plan.kernel.body, plan.replaced | {id(one.statement): one.ahead for one in found})
+    body = with_replaced(plan.kernel.body, plan.replaced | {one.statement: one.ahead for one in found})
     unused = unused_variables(body)
     return [one for one in found if one.statement.target not in unused]
 
@@ -127,9 +127,9 @@ def without_numbers(plan: RingPlan, found: list[Found], moved: list[Found]) -> l
 def take(plan: RingPlan, found: Iterable[Found]) -> tuple[ReadAhead, ...]:
     """Puts loads for any trip in the place of those that stand in the loop; what they are found by is loaded beside them."""
     for one in found:
-        plan.replaced[id(one.statement)] = one.ahead
+        plan.replaced[one.statement] = one.ahead
         for load, own in one.numbers:
-            plan.added.setdefault((id(load), False), []).append(own)
+            plan.added.setdefault((load, False), []).append(own)
     return tuple(read for one in found for read in one.read)
 
 

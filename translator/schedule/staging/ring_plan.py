@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ...analysis.facts import Facts
 from ...analysis.induction import Induction
@@ -14,6 +14,8 @@ from ..products.dot_plan import Dots
 
 if TYPE_CHECKING:
     from .running_totals import RunningTotal
+
+RingKind = Literal["tma", "cp_async", "own"]
 
 ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written
 
@@ -52,7 +54,7 @@ class Ring:
 
     Attributes:
       loop: the loop's variable.
-      kind: "tma", "cp_async" or "own".
+      kind: who copies: one thread by tensor copies, all threads by `cp.async`, or each for itself alone.
       tiles: the staged variables, in the order of their loads.
       rows: those of them whose rows are not aligned: copied as they lie, and shifted into a tile behind that.
       stages: tiles of each that are in shared memory at once; of `rows`, the tile that is read and rows that wait.
@@ -67,7 +69,7 @@ class Ring:
     """
 
     loop: Variable
-    kind: str
+    kind: RingKind
     tiles: tuple[Variable, ...]
     stages: int
     counted: bool
@@ -126,14 +128,14 @@ class Rings:
         return tuple(one for ring in self.rings for one in ring.ahead)
 
     @property
-    def started_ahead(self) -> frozenset[int]:
-        """The dots, by `id`, that loops start before the statements of an iteration."""
-        return frozenset(id(dot) for ring in self.rings if ring.stagger for dot in ring.stagger.ahead)
+    def started_ahead(self) -> frozenset[Statement]:
+        """The dots that loops start before the statements of an iteration."""
+        return frozenset(dot for ring in self.rings if ring.stagger for dot in ring.stagger.ahead)
 
     @property
-    def postponed(self) -> frozenset[int]:
-        """The dots, by `id`, that loops start in the next iteration."""
-        return frozenset(id(ring.stagger.late) for ring in self.rings if ring.stagger)
+    def postponed(self) -> frozenset[Statement]:
+        """The dots that loops start in the next iteration."""
+        return frozenset(ring.stagger.late for ring in self.rings if ring.stagger)
 
     @property
     def has_producer(self) -> bool:
@@ -158,12 +160,14 @@ class RingPlan:
     not_ahead: frozenset[Variable]  # tiles whose loads stay where they are: see `loads_not_ahead`
 
     last_key: int  # of the variables so far
-    replaced: dict[int, Statement] = field(default_factory=dict)
-    added: dict[tuple[int, bool], list[Statement]] = field(default_factory=dict)  # what makes maps: see `with_replaced`
+    replaced: dict[Statement, Statement] = field(default_factory=dict)
+    added: dict[tuple[Statement, bool], list[Statement]] = field(
+        default_factory=dict
+    )  # what makes maps: see `with_replaced`
     rings: list[Ring] = field(default_factory=list)
     for_next: list[Variable] = field(default_factory=list)
     maps: dict[tuple[object, ...], TensorMap] = field(default_factory=dict)
     guards: dict[str, None] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)
-    totals: dict[int, tuple[RunningTotal, ...]] = field(default_factory=dict)  # of irregular steps, by `id` of the loop
+    totals: dict[Statement, tuple[RunningTotal, ...]] = field(default_factory=dict)  # of irregular steps, by loop
     blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked

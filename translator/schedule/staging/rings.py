@@ -56,14 +56,14 @@ from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of
 from ..accesses.waiting import polls, waits_for_grids
 from ..products.computed_operands import read_boxes
 from ..products.dot_plan import Dots
-from ..products.dots import dot_statements, operand_of, plan_dots
+from ..products.dots import dot_statements, plan_dots, viewed
 from .box_reads import multiply_where_it_lies, read_box, read_large_tiles
 from .next_loads import load_into_registers, load_recurrence, may_be_recurrence
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, several_products
 from .persistence import axes_of_programs
 from .producer import producible
 from .read_ahead import Found, load_in_any_trip, take, totals_of, without_numbers
-from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
+from .ring_plan import ALIGNED_STAGES, Ring, RingKind, RingPlan, Rings
 from .row_copies import row_load
 from .running_totals import RunningTotal, assigned_for, keep_totals, knowing, running_totals
 from .shared_rings import share_rings
@@ -118,7 +118,7 @@ def plan_rings(
         replace(ring, counted=ring.counted or repeated or axes > 0) for ring in share_rings(plan.rings, plan.replaced)
     )
     body = with_replaced(kernel.body, plan.replaced, plan.added)
-    replaced = [s for s in statements(kernel.body) if id(s) in plan.replaced]
+    replaced = [s for s in statements(kernel.body) if s in plan.replaced]
     folded = where_from(kernel.body, {variable for s in replaced for variable in read_variables(s)})
     repeats = any(nested for loop, nested in loops if any(ring.loop is loop.variable for ring in rings))
     found = Rings(
@@ -186,7 +186,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     ahead, tiles = take(plan, moved), tuple(one.statement.target for one in moved)
     if moved:
         load_into_registers(plan, loop, top)
-    own = [one for one in own_loads(plan, loop, top) if id(one.statement) not in plan.replaced]
+    own = [one for one in own_loads(plan, loop, top) if one.statement not in plan.replaced]
     own = without_numbers(plan, own, moved)
     held = tuple(one.statement.target for one in own)
     stages = max(_of_use(plan, loop, min(plan.options.num_stages, most_stages)), LEAST_STAGES)
@@ -194,7 +194,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         stages = _of_use(plan, loop, min(own_stages(plan, loop, held), most_stages - 1))
     if (moved or held) and stages:
         ahead += take(plan, own)
-        kind = "cp_async" if moved else "own"
+        kind: RingKind = "cp_async" if moved else "own"
         overlapped = bool(moved) and _all_wgmma(plan, loads) and _overlapped(plan, loop, tiles)
         totals = totals_of([*moved, *own])
         keep_totals(plan, loop, totals)
@@ -213,10 +213,10 @@ def _box_ring(plan: RingPlan, loop: For, top: list[Statement], boxes: _Boxes, co
         if statement.target in plan.dots.mixed:
             multiply_where_it_lies(plan, statement, read_box(plan, statement, (box, tile), loop))
         else:
-            plan.replaced[id(statement)] = box_load(plan, statement, box, tile, loop.variable)
+            plan.replaced[statement] = box_load(plan, statement, box, tile, loop.variable)
     computes = read_boxes(plan, loop, top)
     read_large_tiles(plan, loop, _still_own(plan, loop, top))
-    planned = (plan.replaced.get(id(s), s) for s in top)
+    planned = (plan.replaced.get(s, s) for s in top)
     tiles = tuple(s.target for s in planned if assigns(s, "box_load"))
     load_into_registers(plan, loop, top)
     own = without_numbers(plan, _still_own(plan, loop, top), [])
@@ -238,7 +238,7 @@ def _still_own(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
     """
     return [
         one for one in own_loads(plan, loop, top)
-        if not any(id(load) in plan.replaced for load in (one.statement, *(load for load, _ in one.numbers)))
+        if not any(load in plan.replaced for load in (one.statement, *(load for load, _ in one.numbers)))
     ]  # fmt: skip
 
 
@@ -331,30 +331,31 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign], top: list[Statement])
 def _all_wgmma(plan: RingPlan, loads: list[Assign]) -> bool:
     wanted = {statement.target for statement in loads}
     for statement, call in dot_statements(plan.kernel):
-        operands = {operand.variable for operand in map(operand_of, call.args[:2]) if operand}
-        if operands & wanted and plan.dots.plans[id(statement)].instruction.kind != "wgmma":
+        operands = {operand.variable for operand in map(viewed, call.args[:2]) if operand}
+        if operands & wanted and plan.dots.plans[statement].instruction.kind != "wgmma":
             return False
     return True
 
 
 def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
     """Whether nothing in the loop but its dots touches their sums, and all operands are loaded by the ring."""
-    dots = [(s, c) for s, c in dot_statements(plan.kernel) if any(s is other for other in statements(loop.body))]
+    inside = set(statements(loop.body))
+    dots = [(s, c) for s, c in dot_statements(plan.kernel) if s in inside]
     sums = {statement.target for statement, _ in dots}
-    own = {id(statement) for statement, _ in dots}
-    if not all(any(s is other for other in top_statements(loop.body)) for s, _ in dots):
+    own = {statement for statement, _ in dots}
+    if not own <= set(top_statements(loop.body)):
         return False
     for dot, call in dots:
-        if plan.dots.plans[id(dot)].instruction.split is not None:
+        if plan.dots.plans[dot].instruction.split is not None:
             return False  # threads write the parts, and add the sums of a tile
-        operands = [operand_of(arg) for arg in call.args[:2]]
+        operands = [viewed(arg) for arg in call.args[:2]]
         if any(operand is None or operand.variable not in tiles for operand in operands):
             return False
     for dot, call in dots:  # a copy from sum to sum would read what is on its way
         if len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is not dot.target:
             return False
     for statement in statements(loop.body):
-        if id(statement) in own:
+        if statement in own:
             continue
         read = set(read_variables(statement))
         if sums & (read | set(assigned_variables(statement))):

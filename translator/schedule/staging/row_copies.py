@@ -54,7 +54,7 @@ def _in_whole_chunks(plan: RingPlan, statement: Assign, call: Call) -> bool:
     """Whether 16 bytes of a row always lie at a multiple of 16 bytes."""
     tile = plan.dots.staged[statement.target]
     pointer = plan.induction.value_at(call.args[0], statement) or call.args[0]
-    info = axis_info(pointer, plan.facts.environments[id(statement)])
+    info = axis_info(pointer, plan.facts.environments[statement])
     return min(info.contiguity[tile.fast] * tile.itemsize, info.divisibility[tile.fast]) >= CHUNK_BYTES
 
 

@@ -66,17 +66,17 @@ def is_read_only(plan: RingPlan, load: Assign) -> bool:
 
 def running_totals(plan: RingPlan, loop: For, top: Sequence[Statement]) -> tuple[RunningTotal, ...]:
     """The totals of a loop's steps that have no closed form; `top` has the statements that every trip passes once."""
-    if id(loop) not in plan.totals:
+    if loop not in plan.totals:
         reads: dict[Variable, Assign] = {}
-        steps = plan.induction.steps[id(loop)].values()
+        steps = plan.induction.steps[loop].values()
         found = [_total(plan, step, loop, top, reads) for step in steps if not _is_regular(plan, step, loop)]
-        plan.totals[id(loop)] = tuple(total for total in found if total is not None)
-    return plan.totals[id(loop)]
+        plan.totals[loop] = tuple(total for total in found if total is not None)
+    return plan.totals[loop]
 
 
 def knowing(plan: RingPlan, totals: Sequence[RunningTotal]) -> RingPlan:
     """A plan in which irregular steps of a loop have closed forms, of these totals."""
-    sums = tuple((id(one.step.update), one.value) for one in totals)
+    sums: dict[Statement, Expr] = {one.step.update: one.value for one in totals}
     return replace(plan, induction=replace(plan.induction, totals=sums))
 
 
@@ -95,15 +95,15 @@ def _total(
     `reads` are the loads that have been made again for other totals.
     """
     amount, factor = _with_factor(without_broadcasts(step.amount), loop)
-    if amount.type.is_tile or not any(step.update is statement for statement in top):
+    if amount.type.is_tile or step.update not in top:
         return None
 
     def read_again(variable: Variable, place: Statement = step.update) -> Expr | None:
-        version = plan.induction.versions[id(place)].get(variable)
+        version = plan.induction.versions[place].get(variable)
         load = version.statement if version and version.source is Source.ASSIGNED else None
         if not isinstance(load, Assign) or not isinstance(load.value, Call) or variable.type.is_tile:
             return None
-        if not any(load is statement for statement in top) or not is_read_only(plan, load):
+        if load not in top or not is_read_only(plan, load):
             return None
         if variable not in reads:
             args = [
@@ -165,8 +165,8 @@ def keep_totals(plan: RingPlan, loop: For, totals: Iterable[RunningTotal]) -> No
         origin = total.step.update.origin.noted(AT_FIRST)
         start = Assign(origin, (total.variable,), Literal(total.variable.type, 0))
         behind = [statement for statement in total.statements if statement.target not in kept]
-        plan.added.setdefault((id(loop), False), []).append(start)
-        plan.added.setdefault((id(loop.body[-1]), True), []).extend(behind)
+        plan.added.setdefault((loop, False), []).append(start)
+        plan.added.setdefault((loop.body[-1], True), []).extend(behind)
         kept += [statement.target for statement in behind]
 
 

@@ -14,7 +14,7 @@ from ...ir.nodes import Assign, Call, Statement, Variable
 from .ring_plan import Ring
 
 
-def share_rings(rings: list[Ring], replaced: dict[int, Statement]) -> tuple[Ring, ...]:
+def share_rings(rings: list[Ring], replaced: dict[Statement, Statement]) -> tuple[Ring, ...]:
     """The rings, each with the first one of its format (`Ring.like`); `replaced` has the loads that are tensor copies."""
     formats: dict[Variable, object] = {}
     for statement in replaced.values():

@@ -128,7 +128,7 @@ def _map(plan: RingPlan, box: Box, tile: SharedTile, statement: Assign | Effect)
     key: tuple[object, ...] = (box.base, lengths, sizes, strides, tile.swizzle)
     if place is not None:
         described = tuple((dim.size, dim.stride) for dim in box.dims)
-        key = (box.place, lengths, described, tile.swizzle, id(place.statement), place.behind)
+        key = (box.place, lengths, described, tile.swizzle, place.statement, place.behind)
     if key not in plan.maps:
         stem = box.base.name.removesuffix("_base").removesuffix("_ptr").removesuffix("_desc")
         names = {known.name for known in plan.maps.values()}
@@ -152,12 +152,12 @@ def _add_making(plan: RingPlan, one: TensorMap, box: Box, loads: bool, place: Pl
     """Adds the statement that makes a map, as part of the line that it stands beside."""
     beside, origin = place.statement, replace(place.statement.origin, note="")
     if isinstance(beside, Note):  # that line became no code; now it does
-        plan.replaced[id(beside)] = Note(origin)
+        plan.replaced[beside] = Note(origin)
     sizes = (dim.size or Literal(ValueType(int32), NO_BOUND) for dim in reversed(box.dims))
     strides = (dim.stride for dim in reversed(box.dims[1:]))
     args = (box.place or Use(box.base.type, box.base), *sizes, *strides)
     call = Call(ValueType(void), "make_map", args, (("map", one.name), ("loads", loads)))
-    plan.added.setdefault((id(beside), place.behind), []).append(Effect(origin, call))
+    plan.added.setdefault((beside, place.behind), []).append(Effect(origin, call))
 
 
 def _in_parameters(box: Box, itemsize: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -173,7 +173,7 @@ def _bytes(stride: Expr, itemsize: int) -> str:
 
 def copy_stores(plan: RingPlan) -> None:
     """Stores of tiles that are boxes become tensor copies too, where nothing else touches the tensor."""
-    boxes: dict[int, tuple[Effect, Box]] = {}
+    boxes: dict[Effect, Box] = {}
     for statement in statements(plan.kernel.body):
         if not isinstance(statement, Effect) or statement.call.op != "store" or statement.call.args[0].type.rank != 2:
             continue
@@ -188,14 +188,13 @@ def copy_stores(plan: RingPlan) -> None:
         elif not (plan.options.guards or _holds_without_guards(box)):
             continue
         elif box.dims[0].axis is not None and not _is_read(plan, box.base):
-            boxes[id(statement)] = (statement, box)
+            boxes[statement] = box
     places = Places(plan.facts.definitions, plan.kernel.body)
-    copied = {key: box for key, (_, box) in boxes.items()}
-    for statement, box in list(boxes.values()):
+    for statement, box in boxes.items():
         stores = _stores(plan, box.base)
-        if all(id(other) in boxes for other in stores):  # threads' own stores would overtake copies
-            again = any(_is_overwritten(plan, other, statement, copied, places) for other in stores)
-            plan.replaced[id(statement)] = _box_store(plan, statement, box, again)
+        if boxes.keys() >= set(stores):  # threads' own stores would overtake copies
+            again = any(_is_overwritten(plan, other, statement, boxes, places) for other in stores)
+            plan.replaced[statement] = _box_store(plan, statement, box, again)
 
 
 def _lies_in_shared_memory(type_: ValueType, box: Box) -> bool:
@@ -204,14 +203,16 @@ def _lies_in_shared_memory(type_: ValueType, box: Box) -> bool:
     return fast is not None and whole_pieces(type_.shape) and fits(type_.shape, fast, type_.dtype.itemsize)
 
 
-def _is_overwritten(plan: RingPlan, earlier: Effect, later: Effect, boxes: Mapping[int, Box], places: Places) -> bool:
+def _is_overwritten(
+    plan: RingPlan, earlier: Effect, later: Effect, boxes: Mapping[Effect, Box], places: Places
+) -> bool:
     """Whether a store may overwrite what another one has copied out, or the same one in an earlier trip of a loop."""
-    stores = _stores(plan, boxes[id(later)].base)
+    stores = _stores(plan, boxes[later].base)
     ways: list[Trips | None] = [None] if stores.index(earlier) < stores.index(later) else []
     for loop in statements(plan.kernel.body):
-        if isinstance(loop, (For, While)) and {id(earlier), id(later)} <= {id(inner) for inner in nested(loop)}:
+        if isinstance(loop, (For, While)) and {earlier, later} <= set(nested(loop)):
             ways.append(places.trips(loop))
-    one, other = (boxes[id(store)] for store in (earlier, later))
+    one, other = (boxes[store] for store in (earlier, later))
     return any(not _are_apart(one, other, way, places) for way in ways)
 
 

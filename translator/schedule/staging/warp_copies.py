@@ -57,7 +57,7 @@ def choose_warp_copies(
     for statement in statements(kernel.body):
         if not isinstance(statement, Assign) or statement.targets[0] not in held or statement.targets[0] in by_all:
             continue
-        call, target, environment = statement.value, statement.target, facts.environments[id(statement)]
+        call, target, environment = statement.value, statement.target, facts.environments[statement]
         if not isinstance(call, Call) or call.op != "load":
             continue
         mask = call.args[1] if len(call.args) > 1 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...analysis.facts import Facts
-from ...ir.nodes import Call, Expr, Kernel, Use, Variable
+from ...ir.nodes import Call, Expr, Kernel, Statement, Use, Variable
 from ...ir.structured import is_atomic
 from ...ir.walk import children, expressions, statements
 from .layout import Layout
@@ -42,7 +42,7 @@ def index_layouts(
             continue
         for expr in expressions(statement):
             by_target = isinstance(expr, Call) and (expr.op in ("load", "dot") or is_atomic(expr))
-            structured = isinstance(expr, Call) and (isinstance(node, int) or by_target)
+            structured = isinstance(expr, Call) and (isinstance(node, Statement) or by_target)
             first = 2 if isinstance(expr, Call) and expr.op == "dot" else 0
             for root in children(expr)[first:] if structured else (expr,):
                 if root.type.is_tile:

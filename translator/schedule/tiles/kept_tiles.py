@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ...analysis.facts import Facts
 from ...artifact import Target
 from ...frozen import frozen
-from ...ir.nodes import Assign, Kernel, Variable
+from ...ir.nodes import Assign, Kernel, Statement, Variable
 from ...ir.structured import assigns
 from ...ir.walk import statements
 from ..accesses.access import plan_load
@@ -42,13 +42,13 @@ def choose_kept(
     kernel: Kernel,
     facts: Facts,
     layouts: Mapping[Variable, Layout],
-    answers: Mapping[Variable | int, Layout],
-    conversions: Mapping[int, list[Conversion]],
+    answers: Mapping[Variable | Statement, Layout],
+    conversions: Mapping[Statement, list[Conversion]],
     rings: Rings,
     has_dots: bool,
     target: Target,
 ) -> Kept:
-    """Decides for `layouts`; `answers` has those of statements as well, by `id`. With dots, every tile is an array."""
+    """Decides for `layouts`; `answers` has those of statements as well. With dots, every tile is an array."""
     fixed = {one.variable for wanted in conversions.values() for one in wanted}
     # Threads that load ahead need no other block.
     enough = 1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
@@ -64,12 +64,12 @@ def choose_kept(
     return Kept(kept, counted, recomputed, late_loads)
 
 
-def exchanges_of(kernel: Kernel, answers: Mapping[Variable | int, Layout]) -> list[Assign]:
+def exchanges_of(kernel: Kernel, answers: Mapping[Variable | Statement, Layout]) -> list[Assign]:
     """The reductions in which warps wait for each other."""
     return [
         statement
         for statement in statements(kernel.body)
-        if isinstance(statement, Assign) and is_exchange(statement, answers.get(id(statement)))
+        if isinstance(statement, Assign) and is_exchange(statement, answers.get(statement))
     ]
 
 
@@ -79,7 +79,7 @@ def _loaded_at_once(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Lay
     for statement in statements(kernel.body):
         if assigns(statement, "load") and statement.targets[0] in layouts:
             (target, *_), (pointer, *rest) = statement.targets, statement.value.args  # type: ignore[attr-defined]
-            environment = facts.environments[id(statement)]
+            environment = facts.environments[statement]
             access = plan_load(pointer, rest[0] if rest else None, layouts[target], facts, environment)
             if access.bounds or (access.width == 1 and tests_elements(access, facts, environment)):
                 found.add(target)

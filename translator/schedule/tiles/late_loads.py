@@ -44,11 +44,11 @@ def choose_late_loads(
     kernel: Kernel,
     facts: Facts,
     layouts: Mapping[Variable, Layout],
-    answers: Mapping[Variable | int, Layout],
+    answers: Mapping[Variable | Statement, Layout],
     fixed: Set[Variable],
     rings: Rings,
 ) -> frozenset[Variable]:
-    """Decides for the tiles in registers, `layouts`; `answers` has the layouts that stores run in as well, by `id`.
+    """Decides for the tiles in registers, `layouts`; `answers` has the layouts that stores run in as well.
 
     The `fixed` tiles are arrays whatever is done with them, and so are those that a ring copies ahead.
     Those that are many predicated loads are loaded where they are used, all of them where the registers cannot hold them.
@@ -101,7 +101,7 @@ def _changing(expr: Expr, facts: Facts) -> frozenset[Variable]:
 
 
 def _computed(
-    statement: Statement, layouts: Mapping[Variable, Layout], answers: Mapping[Variable | int, Layout]
+    statement: Statement, layouts: Mapping[Variable, Layout], answers: Mapping[Variable | Statement, Layout]
 ) -> tuple[Expr | None, Layout | None]:
     """What a statement computes element by element, if it does, and in which layout.
 
@@ -115,7 +115,7 @@ def _computed(
     value = call.args[1]
     while isinstance(value, Call) and value.op in MOVES:
         value = value.args[0]
-    return (None if isinstance(value, (Use, Literal)) else value), answers.get(id(statement))
+    return (None if isinstance(value, (Use, Literal)) else value), answers.get(statement)
 
 
 def _one_by_one(statement: Assign, layout: Layout, facts: Facts) -> bool:
@@ -123,12 +123,12 @@ def _one_by_one(statement: Assign, layout: Layout, facts: Facts) -> bool:
     call, target = statement.value, statement.target
     if not isinstance(call, Call) or load_hint(call) or facts.assignments[target] != 1 or target.type.is_pointer:
         return False
-    access = plan_load(call.args[0], _mask(call), layout, facts, facts.environments[id(statement)])
+    access = plan_load(call.args[0], _mask(call), layout, facts, facts.environments[statement])
     return access.width == 1 and not access.repeats and not access.scattered
 
 
 def _is_predicated(statement: Assign, layout: Layout, facts: Facts) -> bool:
-    call, environment = statement.value, facts.environments[id(statement)]
+    call, environment = statement.value, facts.environments[statement]
     if not isinstance(call, Call):
         return False
     access = plan_load(call.args[0], _mask(call), layout, facts, environment)

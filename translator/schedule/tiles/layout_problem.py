@@ -21,7 +21,7 @@ from ..products.shared_tiles import SharedTile
 from .layout import Layout
 
 # A tile that needs a layout: a variable, or the statement that evaluates tiles without assigning any.
-Node = Variable | int
+Node = Variable | Statement
 Path = tuple[tuple[Expr, Expr], ...]  # (call, operand) from a statement's value down to a use
 
 
@@ -32,7 +32,7 @@ class Relation:
     node: Node
     variable: Variable
     path: Path
-    statement: int
+    statement: Statement
 
 
 @frozen
@@ -97,9 +97,9 @@ def find_problem(kernel: Kernel, facts: Facts) -> Problem:
     """Everything that the layouts of a kernel's tiles depend on, without answers."""
     problem = Problem()
     loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
-    repeated = {id(inner) for loop in loops for inner in statements(loop.body)}
+    repeated = {inner for loop in loops for inner in statements(loop.body)}
     for statement in statements(kernel.body):
-        _collect(problem, statement, facts, id(statement) in repeated)
+        _collect(problem, statement, facts, statement in repeated)
     problem.index()
     return problem
 
@@ -112,7 +112,7 @@ def statement_node(statement: Statement, facts: Facts) -> Node | None:
                 return None
             if isinstance(statement, Assign) and statement.value.op == "load":  # type: ignore[attr-defined]
                 return statement.target
-            return id(statement)
+            return statement
         case Assign(value=Call(op="box_load" | "row_load")):
             return None
         case Assign(targets=(target, *_)):
@@ -134,7 +134,7 @@ def _collect(problem: Problem, statement: Statement, facts: Facts, repeated: boo
     if node is None:
         return
     for expr in expressions(statement):
-        roots = expr.args if isinstance(expr, Call) and isinstance(node, int) else (expr,)
+        roots = expr.args if isinstance(expr, Call) and isinstance(node, Statement) else (expr,)
         if isinstance(expr, Call) and (expr.op == "load" or is_atomic(expr)):
             roots = expr.args
         elif isinstance(expr, Call) and expr.op == "dot":
@@ -145,7 +145,7 @@ def _collect(problem: Problem, statement: Statement, facts: Facts, repeated: boo
             if root.type.is_tile:
                 problem.shapes[node] = root.type.shape
                 for variable, path in tile_uses(root, facts):
-                    problem.relations.append(Relation(node, variable, path, id(statement)))
+                    problem.relations.append(Relation(node, variable, path, statement))
         _collect_structure(problem, statement, expr, node, facts, repeated)
 
 
@@ -158,7 +158,7 @@ def _collect_structure(
     if expr.op in ("load", "store") or is_atomic(expr):
         pointer = expr.args[0]
         if isinstance(pointer.type.element, PointerType):
-            info = axis_info(pointer, facts.environments[id(statement)])
+            info = axis_info(pointer, facts.environments[statement])
             apart = steps(pointer, facts.definitions, problem.steps)
             itemsize = pointer.type.element.element_ty.itemsize
             access = Access(info, itemsize, apart, expr.op == "load", repeated, _quotients(expr, facts))

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
 from ...hardware import ACCESS_BYTES, SECTOR_BYTES
-from ...ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
+from ...ir.nodes import Assign, Call, Expr, Kernel, Statement, Use, Variable
 from ...ir.structured import assigns
 from ...ir.types import padded
 from ...ir.walk import REARRANGES, statements, subexpressions
@@ -50,9 +50,9 @@ def of_variables(problem: Problem) -> dict[Variable, Layout]:
     return {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
 
 
-def conversions_of(problem: Problem) -> dict[int, list[Conversion]]:
-    """Where the layout of a tile is not the one that a statement needs, by `id` of the statement."""
-    found: dict[int, list[Conversion]] = {}
+def conversions_of(problem: Problem) -> dict[Statement, list[Conversion]]:
+    """Where the layout of a tile is not the one that a statement needs."""
+    found: dict[Statement, list[Conversion]] = {}
     for relation in problem.relations:
         expected = follow(problem.answers[relation.node], relation.path)
         if expected is None or problem.answers[relation.variable] != expected:
@@ -67,15 +67,15 @@ def _settle_accumulators(problem: Problem, kernel: Kernel, dots: Dots) -> None:
     """Gives the results of dots the layouts that their instructions leave them in."""
     settled: list[Node] = []
     for statement in statements(kernel.body):
-        if id(statement) in dots.plans and isinstance(statement, Assign) and statement.target not in problem.answers:
-            problem.answers[statement.target] = dots.plans[id(statement)].layout
+        if statement in dots.plans and isinstance(statement, Assign) and statement.target not in problem.answers:
+            problem.answers[statement.target] = dots.plans[statement].layout
             settled.append(statement.target)
-            if fragment := dots.plans[id(statement)].fragment:
-                problem.answers[dots.plans[id(statement)].rows.variable] = fragment
-                settled.append(dots.plans[id(statement)].rows.variable)
-            if held := dots.plans[id(statement)].held:
-                problem.answers[dots.plans[id(statement)].b.variable] = held.layout
-                settled.append(dots.plans[id(statement)].b.variable)
+            if fragment := dots.plans[statement].fragment:
+                problem.answers[dots.plans[statement].rows.variable] = fragment
+                settled.append(dots.plans[statement].rows.variable)
+            if held := dots.plans[statement].held:
+                problem.answers[dots.plans[statement].b.variable] = held.layout
+                settled.append(dots.plans[statement].b.variable)
     _spread(problem, settled)
 
 
@@ -98,7 +98,7 @@ def words_of_b(problem: Problem, dots: Dots) -> dict[Variable, Words]:
     """For every B, how the elements that it is computed from lie in memory."""
     found: dict[Variable, Words] = {}
     for plan in dots.plans.values():
-        shape, k_axis = plan.b.variable.type.shape, plan.b.variable.type.rank - (1 if plan.b.swapped else 2)
+        shape, k_axis = plan.b.variable.type.shape, plan.b.k_axis
         n_axis = 2 * plan.b.variable.type.rank - 3 - k_axis
         loads = [a for m in _alike(problem, plan.b.variable) for a in problem.accesses.get(m, ()) if a.loads]
         sides = [side for a in loads if (side := a.info.constancy[k_axis]) < shape[k_axis]]

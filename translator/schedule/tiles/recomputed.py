@@ -37,13 +37,13 @@ class Recomputed:
 
     Attributes:
       variables: the tiles that are functions of the register's index.
-      forgotten: by `id` of a statement, the tiles that the compiler must forget before it: they are used again here, behind
+      forgotten: by statement, the tiles that the compiler must forget before it: they are used again here, behind
         a reduction, and it would otherwise keep what it has computed from them before the reduction.
       blocks: how many blocks of a multiprocessor that makes room for; None where it was done for one to fit at all.
     """
 
     variables: frozenset[Variable] = frozenset()
-    forgotten: Mapping[int, tuple[Variable, ...]] = field(default_factory=dict)
+    forgotten: Mapping[Statement, tuple[Variable, ...]] = field(default_factory=dict)
     blocks: int | None = None
 
     def seen_by(self, facts: Facts) -> Facts:
@@ -77,7 +77,7 @@ def choose_recomputed(
     num_threads = 1 << next(iter(layouts.values())).thread_bits
     everything = peak_registers(kernel, facts, layouts)
     fits = everything <= REGISTER_FILE // num_threads - OTHER_REGISTERS
-    held = frozenset(map(id, exchanges))
+    held = frozenset(exchanges)
     before = blocks_that_fit(peak_registers(kernel, facts, layouts, held), num_threads, target)
     before = min(before, 1) if needs_whole_multiprocessor(everything, num_threads) else before
     peak = peak_registers(kernel, chosen.seen_by(facts), kept, held)
@@ -107,7 +107,7 @@ def needed_at_once(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layo
     reduced, unless it is used again behind an exchange.
     """
     order = _Order(kernel)
-    places = [order.place[id(exchange)] for exchange in exchanges]
+    places = [order.place[exchange] for exchange in exchanges]
     found = {
         variable: formula
         for variable, formula in _formulas(facts, layouts, frozenset(), order, MOST_WRITTEN_OUT).items()
@@ -164,8 +164,8 @@ class _Order:
     """Where in the text variables are assigned and read, and which blocks lie around."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.place: dict[int, int] = {}  # of each statement, by `id`
-        self.statement: dict[int, int] = {}  # the other way round
+        self.place: dict[Statement, int] = {}
+        self.statement: dict[int, Statement] = {}  # the other way round
         self.assigned: dict[Variable, int] = {}
         self.read: dict[Variable, list[int]] = {}
         self.end_of_block: dict[int, int] = {}  # by place: the last place of the block that it stands in
@@ -177,8 +177,8 @@ class _Order:
     def _visit(self, block: tuple[Statement, ...], loop: int) -> None:
         places = []
         for statement in block:
-            place = self.place[id(statement)] = len(self.place)
-            self.statement[place] = id(statement)
+            place = self.place[statement] = len(self.place)
+            self.statement[place] = statement
             places.append(place)
             self.loop_start[place] = loop
             for variable in assigned_variables(statement):
@@ -256,7 +256,7 @@ def _forgotten(
     facts: Facts,
     order: _Order,
     kept: Mapping[Variable, Layout],
-) -> dict[int, tuple[Variable, ...]]:
+) -> dict[Statement, tuple[Variable, ...]]:
     """The narrow tiles that are read on both sides of an exchange, by the first statement behind that reads them.
 
     Those whose elements are loaded one by one, and have a register each until something takes them together, are forgotten
@@ -273,13 +273,13 @@ def _forgotten(
         for v, layout in kept.items()
         if v in places and v in order.assigned and not _is_small(layout) and _fills_words(v, layout)
     }
-    result: dict[int, dict[Variable, None]] = {}
+    result: dict[Statement, dict[Variable, None]] = {}
     for variable, used in narrow.items():
         if kept[variable].run(kept[variable].array_axes()[-1]) == 1:  # loaded one by one: words are made of them once
             first = min([used[0], *(place for place in order.read[variable] if order.target.get(place) not in nowhere)])
             result.setdefault(order.statement[first], {})[variable] = None
     for exchange in exchanges:
-        here = order.place[id(exchange)]
+        here = order.place[exchange]
         loop = order.loop_start[here]
         last = order.end_of_loop[loop] if loop >= 0 else here
         for variable, used in narrow.items():

@@ -20,9 +20,9 @@ OTHER_REGISTERS = 24  # per thread: addresses, loop counters, temporaries
 
 
 def peak_registers(
-    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], across: frozenset[int] | None = None
+    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], across: frozenset[Statement] | None = None
 ) -> int:
-    """The peak over all statements, or of what is kept across the statements with these `id`s."""
+    """The peak over all statements, or of what is kept across these statements."""
     sizes = {variable: register_count(variable, layout) for variable, layout in layouts.items()}
     sizes |= {v: 0 for v in layouts if isinstance(facts.definitions.get(v), Literal)}  # a number stands at its use
     for statement in statements(kernel.body):
@@ -100,7 +100,7 @@ def _walk(
     after: frozenset[Variable],
     sizes: Mapping[Variable, int],
     facts: Facts,
-    across: frozenset[int] | None,
+    across: frozenset[Statement] | None,
 ) -> tuple[frozenset[Variable], int]:
     """(live before the block, peak inside), from the last statement to the first."""
     live, peak = after, 0
@@ -117,7 +117,7 @@ def _walk(
         used = frozenset(v for expr in expressions(statement) for v in _reads(expr, facts))
         kept = live - frozenset(assigned_variables(statement))
         live = kept | used
-        counted = live if across is None else kept if id(statement) in across else frozenset()
+        counted = live if across is None else kept if statement in across else frozenset()
         peak = max(peak, sum(sizes.get(variable, 0) for variable in counted))
     return live, peak
 
