@@ -210,6 +210,9 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
     Index tiles, which each layout computes for itself where it needs them, are left to the text.
     """
     schedule, facts = context.schedule, context.facts
+    given = {
+        context.names.variable(target) for target in context.given
+    }  # arrays that a statement made under another shape
     groups: dict[tuple[tuple[int, ...], Layout], list[str]] = {}
     for statement in statements(context.kernel.body):
         for target in getattr(statement, "targets", ()):
@@ -220,7 +223,7 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
             layout = schedule.layouts[target]
             name = context.array_name(target, layout)
             names = groups.setdefault((target.type.shape, layout), [])
-            if name in mentioned and name not in names:
+            if name in mentioned and name not in names and (target in context.given or name not in given):
                 names.append(name)
     lines = []
     for (shape, layout), names in groups.items():
