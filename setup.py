@@ -18,6 +18,7 @@ QUICK_LAUNCH = Extension(
     depends=["runtime/quick_launch.h"],
     # Python's own flags ask for what debuggers read, which would be half of the file.
     extra_compile_args=[] if sys.platform == "win32" else ["-g0"],
+    extra_link_args=["-s"] if sys.platform == "linux" else [],  # nor does anyone ask for the names of its functions
     optional=True,
     py_limited_api=True,
 )

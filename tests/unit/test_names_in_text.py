@@ -26,6 +26,12 @@ def two_layouts(left_ptr, right_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexp
 
 
 @triton.jit
+def of_long(x_ptr, at_ptr, out_ptr, n):
+    at = tl.load(at_ptr)
+    tl.store(out_ptr, tl.load(x_ptr + at * 2 * n))
+
+
+@triton.jit
 def runs(starts_ptr, out_ptr, n):
     run = tl.program_id(0) + n
     first, last = tl.load(starts_ptr + run), tl.load(starts_ptr + run + 1)
@@ -142,6 +148,7 @@ def test_an_integer_is_widened_once_and_a_float_converted() -> None:
 def test_numbers_make_sums_and_products_of_64_bits_with_a_suffix() -> None:
     text = text_of(runs, "*i32:16, *i32:16, i32")
     assert "starts_ptr[run + 1LL]" in text and "out_ptr[2LL * n]" in text
+    assert "x_ptr[at * 2 * n]" in text_of(of_long, "*i32:16, *i64:16, *i32:16, i32")  # and none where there are as many
 
 
 def test_nothing_is_added_for_a_step_of_zero() -> None:
