@@ -275,3 +275,34 @@ def test_constants_of_products_are_called_after_their_tiles() -> None:
         "COUNT_MMA_K": "elements of K per instruction",
         "CODE_ROWS_STEP": "chunks from 64 rows of code to the next",
     }
+
+
+@triton.jit
+def lowered(x_ptr, out_ptr, n, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    for i in range(n):
+        x = x - (tl.load(x_ptr + i) + 2.0 * i)
+        x = x * (x + 1.0) * (x - 1.0)
+    tl.store(out_ptr + tl.arange(0, N), x)
+
+
+def test_what_is_taken_off_needs_no_parentheses() -> None:
+    text = text_of(lowered, "*fp32:16, *fp32:16, i32, 512")
+    assert re.search(r"x\[e\] -= [^()]+ \+ 2\.0f \* static_cast<float>\(i\);", text)
+    assert "= x[e] * (x[e] + 1.0f) * (x[e] - 1.0f);" in text or "*= (x[e] + 1.0f) * (x[e] - 1.0f);" in text
+
+
+@triton.jit
+def bytes_by_bytes(a_ptr, b_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr):
+    rows, cols, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, STEP)
+    total = tl.zeros((M, N), tl.int32)
+    for k in range(0, K, STEP):
+        a = tl.load(a_ptr + rows[:, None] * K + k + inner[None, :])
+        b = tl.load(b_ptr + cols[None, :] * (K // 2) + k + inner[:, None])
+        total = tl.dot(a, b, total)
+    tl.store(out_ptr + rows[:, None] * N + cols[None, :], total)
+
+
+def test_strides_of_bytes_are_multiplied_by_nothing() -> None:
+    text = bytes_by_bytes.translate("*i8:16, *i8:16, *i32:16, i32:16, 128, 128, 64").source
+    assert "strides in bytes [K];" in text and "strides in bytes [K / 2];" in text

@@ -84,3 +84,18 @@ def added_once(x_ptr, out_ptr, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
 )
 def test_an_offset_that_is_compared_or_added_once_is_written_out(kernel: Any, signature: str) -> None:
     assert "of_row" not in kernel.translate(signature).source
+
+
+@triton.jit
+def beside_extrema(x_ptr, out_ptr, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
+    offs = tl.arange(0, ROWS)[:, None] * stride + tl.arange(0, COLS)[None, :]
+    x = tl.load(x_ptr + offs)
+    place, most = tl.max(tl.reshape((x * 8.0).to(tl.int32), (ROWS, COLS, 1)), axis=2, return_indices=True)
+    tl.store(out_ptr + offs, x + (place + most).to(tl.float32))
+
+
+def test_a_statement_may_assign_several_tiles(run_everywhere: Any) -> None:
+    assert "offs_of_row" in beside_extrema.translate("*fp32:16, *fp32:16, i32:16, 8, 64").source
+    x = np.arange(8 * 64, dtype=np.float32).reshape(8, 64) / 8
+    _, out = run_everywhere(beside_extrema, (1,), x, np.zeros_like(x), 64, ROWS=8, COLS=64)
+    assert np.array_equal(out, x + x * 8)

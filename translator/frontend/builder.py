@@ -32,12 +32,12 @@ from ..ir.nodes import (
     Use,
     Variable,
 )
-from ..ir.rewrite import renamed
+from ..ir.rewrite import renamed, substituted
 from ..ir.static_loops import LoopPlace
 from ..ir.structured import assigns, reads_what_it_writes
 from ..ir.symbols import Name
 from ..ir.types import Dim, ValueType
-from ..ir.walk import REARRANGES, assigned_variables, read_inside, statements, subexpressions
+from ..ir.walk import MOVES, REARRANGES, assigned_variables, read_inside, statements, subexpressions
 from ..language.hints import no_form, shown
 from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES, decayed
@@ -190,14 +190,14 @@ class Builder(Draft):
         load, name = next(reversed(self.statements), None), f"{target.name}{LOADED}"
         if load is None or not assigns(load, "load") or load.origin is not self.origin or name in self.source.names:
             return expr
-        if not isinstance(expr, Call) or expr.op != "cast" or load.target.key not in self.temporaries:
-            return expr
-        (loaded,) = expr.args
-        if not isinstance(loaded, Use) or loaded.variable is not load.target:
+        loaded = expr
+        while isinstance(loaded, Call) and loaded.op in (*MOVES, "cast"):
+            (loaded,) = loaded.args
+        if not isinstance(loaded, Use) or loaded.variable is not load.target or load.target.key not in self.temporaries:
             return expr
         called = Variable(name, loaded.type, load.target.key)
         self.statements[-1] = replace(load, targets=(called,))
-        return replace(expr, args=(replace(loaded, variable=called),))
+        return substituted(expr, {load.target: Use(called.type, called, span=loaded.span)})
 
     def _take_over(self, expr: Expr, target: Variable) -> bool:
         """Lets a structured operation of this statement assign to `target` itself instead of to a name of ours."""

@@ -25,6 +25,7 @@ from ..context import Context, ctype
 from ..staging.copies import tile_comment
 from ..staging.made_maps import line_of_making
 from ..staging.row_copies import rows_note
+from .operators import without_outer_parentheses
 from .unit import HeaderField
 
 HOPPER_ONLY = (("wgmma", "wgmma"), ("setmaxnreg", "warpgroup_shrink"))  # (instruction, the helper that has it)
@@ -103,7 +104,7 @@ def _tensor_map(context: Context, one: TensorMap) -> str:
     if one.made:
         return f"{one.name}: made in the kernel (L{line_of_making(context, one)}); box [{box}], {swizzle}"
     sizes = ", ".join("any" if size == UNBOUNDED else size for size in reversed(one.sizes))
-    strides = ", ".join(reversed(one.strides))
+    strides = ", ".join(map(without_outer_parentheses, reversed(one.strides)))
     return f"{one.name}: {one.base} [{in_cpp(sizes)}], strides in bytes [{in_cpp(strides)}]; box [{box}], {swizzle}"
 
 

@@ -26,7 +26,9 @@ SUMS = ("add", "sub", "mul")  # what is computed in 64 bits, where it is an offs
 
 def with_row_offsets(kernel: Kernel) -> Kernel:
     """See the module docstring; products have their own ways to find their tiles."""
-    tiles = [s for s in statements(kernel.body) if isinstance(s, Assign) and _has_two_axes(s.targets[0])]
+    tiles = [
+        s for s in statements(kernel.body) if isinstance(s, Assign) and len(s.targets) == 1 and _has_two_axes(s.target)
+    ]
     if not tiles or any(assigns(s, "dot") for s in statements(kernel.body)):
         return kernel
     absorbed, shared, key = body_facts(kernel.body).absorbed, _shared_offsets(kernel), next_key(kernel)
