@@ -112,3 +112,20 @@ def test_a_row_is_loaded_into_the_array_that_it_is_as_a_tile(run_everywhere: Any
     w = np.arange(128, dtype=np.float32)
     *_, out = run_everywhere(row_beside_rows, (1,), x, w, np.zeros_like(x), ROWS=16, N=128)
     assert np.array_equal(out, x * w)
+
+
+@triton.jit
+def sums_down(x_ptr, out_ptr, part, ROWS: tl.constexpr, COLS: tl.constexpr):
+    cols = tl.arange(0, COLS)
+    x = tl.load(x_ptr + tl.arange(0, ROWS)[:, None] * COLS + cols[None, :])
+    tl.store(out_ptr + cols, tl.sum(x, 0) + tl.max(x * x, 0) + part)
+
+
+def test_where_partial_results_lie_has_a_name(run_everywhere: Any) -> None:
+    """`x_sum_partial[tid / 16 % 2 * 2 + 1]` left the reader to find out whose part that is."""
+    text = sums_down.translate("*fp32:16, *fp32:16, fp32, 64, 64").source
+    assert re.search(r"const int first_part = tid / \d+ % 2 \* 2;", text)
+    assert "_partial[first_part]" in text and "_partial[first_part + 1]" in text
+    x = np.random.default_rng(4).standard_normal((64, 64)).astype(np.float32)
+    _, out = run_everywhere(sums_down, (1,), x, np.zeros(64, np.float32), 0.5, ROWS=64, COLS=64, tolerance=1e-4)
+    assert np.allclose(out, x.sum(0) + (x * x).max(0) + 0.5, atol=1e-4)
