@@ -19,7 +19,7 @@ from .values import Const, Tuple, Value
 
 Arguments = dict[str, Value]
 ALONE = {"max": "largest", "min": "smallest"}  # instead of words that are functions of CUDA's
-SIGNS = ("neg", "logical_not", "invert")  # what says less of a tile than the operand that it hides
+SIGNS = ("neg", "logical_not", "invert")
 LONGEST_WORD = 9  # of several; beside a longer one the plain operation says as much
 
 

@@ -175,13 +175,10 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
 
 def _first_part(context: Context, lane: Text, share: int) -> str:
     """Where a lane begins to read partial results, of which each lane of a group reads a share."""
-    text = lane.text if share == 1 else infix(lane, "*", Text(str(share))).text
-    if len(text.split()) <= 3:  # `tid % 4` needs no name
-        return text
     if share == 1:
-        return context.thread_place("part", text, "the partial result that this lane reads", "", "own_part")
+        return lane.text
     comment = "the first of the partial results that this lane combines"
-    return context.thread_place("first_part", text, comment, "", "first_own_part")
+    return context.thread_place("first_part", infix(lane, "*", Text(str(share))).text, comment, "", "first_own_part")
 
 
 def _lanes_for_warps(plan: Reduction) -> tuple[int, ...]:

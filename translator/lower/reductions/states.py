@@ -64,7 +64,7 @@ def _stays_a_field(context: Context, statement: Assign, plan: Reduction, target:
     """Whether a sum that was reduced with others is read where it lies, as `sums[r].x_sum`, and nothing is a copy of it."""
     apart = context.schedule.in_shared | context.schedule.functions
     converted = (one.variable for group in context.schedule.conversions.values() for one in group)
-    named = context.names.bearers(context.names.variable(target))  # it may have been given another's name
+    named = context.names.bearers(context.names.variable(target))
     if not context.declares(statement, target) or target in apart or target in converted or named & context.given:
         return False
     if not target.type.is_tile:

@@ -211,9 +211,7 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
     Index tiles, which each layout computes for itself where it needs them, are left to the text.
     """
     schedule, facts = context.schedule, context.facts
-    given = {
-        context.names.variable(target) for target in context.given
-    }  # arrays that a statement made under another shape
+    given = {context.names.variable(target) for target in context.given}
     groups: dict[tuple[tuple[int, ...], Layout], list[str]] = {}
     for statement in statements(context.kernel.body):
         for target in getattr(statement, "targets", ()):

@@ -1,8 +1,8 @@
 """What several accesses add for a row of their tiles is computed once, under a name.
 
 In: a typed kernel. Out: the same kernel; of `offs = rows[:, None] * stride + cols[None, :]`, which two accesses or more add to
-their pointers, the part of the rows is a tile of its own, `offs_of_row`, in 64 bits as offsets are. Tiles of two axes have no
-registers, so that what they are stands written out in every access; the part of one axis has, and is read there by its name.
+their pointers, the rows' part is a tile of its own, `offs_of_row`, in 64 bits. Tiles of indices with two axes have no registers,
+so that they stand written out in every access; those with one have, and are read by name.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 from ...analysis.facts import body_facts
 from ...ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
@@ -17,7 +18,7 @@ from ...ir.rewrite import substituted_in, with_replaced
 from ...ir.structured import assigns, is_atomic
 from ...ir.tiles import broadcast_to
 from ...ir.types import ValueType
-from ...ir.walk import expressions, next_key, statements, subexpressions
+from ...ir.walk import expressions, next_key, statements, subexpressions, used_variables
 from ...language.dtypes import int32, int64
 
 ACCESSES = ("load", "store")
@@ -25,7 +26,7 @@ SUMS = ("add", "sub", "mul")  # what is computed in 64 bits, where it is an offs
 
 
 def with_row_offsets(kernel: Kernel) -> Kernel:
-    """See the module docstring; products have their own ways to find their tiles."""
+    """See the module docstring; products find their tiles in other ways."""
     tiles = [
         s for s in statements(kernel.body) if isinstance(s, Assign) and len(s.targets) == 1 and _has_two_axes(s.target)
     ]
@@ -51,19 +52,13 @@ def _has_two_axes(variable: Variable) -> bool:
 
 def _shared_offsets(kernel: Kernel) -> set[Variable]:
     """Tiles that two accesses or more add to pointers as they are, and that nobody reads otherwise."""
-    uses: Counter[Variable] = Counter()
-    added: Counter[Variable] = Counter()
-    accesses: Counter[Variable] = Counter()
-    for statement in statements(kernel.body):
-        for expr in expressions(statement):
-            for part in subexpressions(expr):
-                if isinstance(part, Use):
-                    uses[part.variable] += 1
-                elif isinstance(part, Call) and part.op == "ptr_add" and isinstance(part.args[1], Use):
-                    added[part.args[1].variable] += 1
-            for call in (part for part in subexpressions(expr) if isinstance(part, Call)):
-                if call.op in ACCESSES or is_atomic(call):
-                    accesses.update({part.variable for part in subexpressions(call.args[0]) if isinstance(part, Use)})
+    parts = [part for s in statements(kernel.body) for expr in expressions(s) for part in subexpressions(expr)]
+    calls = [part for part in parts if isinstance(part, Call)]
+    uses = Counter(part.variable for part in parts if isinstance(part, Use))
+    sums = (call.args[1] for call in calls if call.op == "ptr_add")
+    added = Counter(offset.variable for offset in sums if isinstance(offset, Use))
+    accessed = (set(used_variables(call.args[0])) for call in calls if call.op in ACCESSES or is_atomic(call))
+    accesses = Counter(chain.from_iterable(accessed))
     return {variable for variable, count in uses.items() if added[variable] == count and accesses[variable] > 1}
 
 
@@ -88,7 +83,7 @@ def _terms(expr: Expr, sign: str) -> Iterator[tuple[str, Expr]]:
         expr = expr.args[0]
     if isinstance(expr, Call) and expr.op in ("add", "sub"):
         yield from _terms(expr.args[0], sign)
-        yield from _terms(expr.args[1], sign if expr.op == "add" else {"add": "sub", "sub": "add"}[sign])
+        yield from _terms(expr.args[1], "add" if expr.op == sign else "sub")
     else:
         yield sign, expr
 
