@@ -17,7 +17,9 @@ QUICK_LAUNCH = Extension(
     ["runtime/quick_launch.c", "runtime/quick_call.c"],
     depends=["runtime/quick_launch.h"],
     # Python's own flags ask for what debuggers read, which would be half of the file.
-    extra_compile_args=[] if sys.platform == "win32" else ["-g0"],
+    extra_compile_args=[] if sys.platform == "win32" else ["-g0", "-fvisibility=hidden"],
+    # Nor does anyone ask for the names of its functions, or which build it is.
+    extra_link_args=["-s", "-Wl,--build-id=none"] if sys.platform == "linux" else [],
     optional=True,
     py_limited_api=True,
 )

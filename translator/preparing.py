@@ -21,6 +21,7 @@ from .schedule.rewrites.loaded_names import with_loaded_names
 from .schedule.rewrites.narrow_integers import with_narrow_integers
 from .schedule.rewrites.narrow_reductions import with_narrow_reductions
 from .schedule.rewrites.operands import prepare_dots
+from .schedule.rewrites.row_offsets import with_row_offsets
 from .schedule.rewrites.settled_masks import with_settled_masks
 from .schedule.rewrites.single_trips import without_single_trips
 from .schedule.rewrites.uniform_tiles import with_uniform_tiles
@@ -55,7 +56,10 @@ def passes(options: Options, target: Target) -> tuple[tuple[str, Pass], ...]:
         ("waiting_loads", with_waiting_loads),
         # Behind copies: a second name of an address would be one that is only known inside of the branch.
         ("branch_loads", partial(with_branch_loads, num_warps=options.num_warps)),
-        # Behind wraps: whether an index fits in 32 bits may be known without the wrap-around only.
+        # Behind interleaved: what is two accesses by twos may be one that has its own place.
+        ("row_offsets", with_row_offsets),
+        # Behind wraps: whether an index fits in 32 bits may be known without the wrap-around only. Behind row_offsets, whose
+        # tiles have 64.
         ("narrow_integers", with_narrow_integers),
         ("operands", partial(prepare_dots, target=target)),
         ("narrow_reductions", with_narrow_reductions),

@@ -199,3 +199,16 @@ def test_complex_numbers_in_a_loop(run_everywhere: Any, stages: int) -> None:
     np.testing.assert_allclose(found.astype(np.float64).view(np.complex128), number, rtol=1e-3, atol=1e-3)
     text = in_a_loop.translate("*fp32:16, *fp32:16, i32, 512, 256", num_warps=2, num_stages=stages).source
     assert "(loaded at L" in text and "(stored at L" in text
+
+
+@triton.jit
+def sums_of_pairs(x_ptr, out_ptr, n, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    place = x_ptr + i * 2
+    tl.store(out_ptr + i, tl.load(place, mask=i < n) + tl.load(place + 1, mask=i < n), mask=i < n)
+
+
+def test_where_pairs_lie_is_formed_where_they_are_loaded() -> None:
+    """Of `place` the text said that its value is not used, beside loads that have it."""
+    text = sums_of_pairs.translate("*fp32:16, *fp32:16, i32:16, 512").source
+    assert re.search(r"place = x_ptr \+ i \* 2 +\(formed where it is used\)", text) and "is not used" not in text

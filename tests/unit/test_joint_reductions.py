@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -189,8 +188,7 @@ def three_sums(x_ptr, out_ptr, N: tl.constexpr):
     tl.store(out_ptr, tl.sum(x) * tl.sum(x * x) * tl.sum(x * x * x))
 
 
-def test_fields_are_counted_as_the_variables_that_they_are_given_to() -> None:
-    """`sum_second = sums.sum_first` read like a mistake."""
+def test_fields_are_read_where_they_are_used() -> None:
+    """`sum_second = sums.sum_first` read like a mistake, and three names for each sum were two too many."""
     text = three_sums.translate("*fp32:16, *fp32:16, 1024").source
-    given = dict(re.findall(r"const float (\w+) = \w+\.(\w+);", text))
-    assert len(given) == 3 and all(name == field for name, field in given.items()), given
+    assert "*out_ptr = sums.x_sum * sums.x_squared_sum * sums.sum;" in text

@@ -26,6 +26,12 @@ def two_layouts(left_ptr, right_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexp
 
 
 @triton.jit
+def of_long(x_ptr, at_ptr, out_ptr, n):
+    at = tl.load(at_ptr)
+    tl.store(out_ptr, tl.load(x_ptr + at * 2 * n))
+
+
+@triton.jit
 def runs(starts_ptr, out_ptr, n):
     run = tl.program_id(0) + n
     first, last = tl.load(starts_ptr + run), tl.load(starts_ptr + run + 1)
@@ -142,6 +148,7 @@ def test_an_integer_is_widened_once_and_a_float_converted() -> None:
 def test_numbers_make_sums_and_products_of_64_bits_with_a_suffix() -> None:
     text = text_of(runs, "*i32:16, *i32:16, i32")
     assert "starts_ptr[run + 1LL]" in text and "out_ptr[2LL * n]" in text
+    assert "x_ptr[at * 2 * n]" in text_of(of_long, "*i32:16, *i64:16, *i32:16, i32")  # and none where there are as many
 
 
 def test_nothing_is_added_for_a_step_of_zero() -> None:
@@ -268,3 +275,34 @@ def test_constants_of_products_are_called_after_their_tiles() -> None:
         "COUNT_MMA_K": "elements of K per instruction",
         "CODE_ROWS_STEP": "chunks from 64 rows of code to the next",
     }
+
+
+@triton.jit
+def lowered(x_ptr, out_ptr, n, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    for i in range(n):
+        x = x - (tl.load(x_ptr + i) + 2.0 * i)
+        x = x * (x + 1.0) * (x - 1.0)
+    tl.store(out_ptr + tl.arange(0, N), x)
+
+
+def test_what_is_taken_off_needs_no_parentheses() -> None:
+    text = text_of(lowered, "*fp32:16, *fp32:16, i32, 512")
+    assert re.search(r"x\[e\] -= [^()]+ \+ 2\.0f \* static_cast<float>\(i\);", text)
+    assert "= x[e] * (x[e] + 1.0f) * (x[e] - 1.0f);" in text or "*= (x[e] + 1.0f) * (x[e] - 1.0f);" in text
+
+
+@triton.jit
+def bytes_by_bytes(a_ptr, b_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr):
+    rows, cols, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, STEP)
+    total = tl.zeros((M, N), tl.int32)
+    for k in range(0, K, STEP):
+        a = tl.load(a_ptr + rows[:, None] * K + k + inner[None, :])
+        b = tl.load(b_ptr + cols[None, :] * (K // 2) + k + inner[:, None])
+        total = tl.dot(a, b, total)
+    tl.store(out_ptr + rows[:, None] * N + cols[None, :], total)
+
+
+def test_strides_of_bytes_are_multiplied_by_nothing() -> None:
+    text = bytes_by_bytes.translate("*i8:16, *i8:16, *i32:16, i32:16, 128, 128, 64").source
+    assert "strides in bytes [K];" in text and "strides in bytes [K / 2];" in text

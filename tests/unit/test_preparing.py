@@ -149,6 +149,20 @@ def both(x_ptr, out_ptr, n, B: tl.constexpr):
     tl.store(out_ptr, tl.max(x.to(tl.float32), axis=0) + tl.max(y, axis=0))
 
 
+@triton.jit
+def by_twos(x_ptr, out_ptr, n, B: tl.constexpr):
+    offs = tl.arange(0, 8)[:, None] * 256 + 2 * tl.arange(0, 64)[None, :]
+    even, odd = tl.load(x_ptr + offs), tl.load(x_ptr + offs + 1)
+    tl.store(out_ptr + offs, odd)
+    tl.store(out_ptr + offs + 1, even)
+
+
+@triton.jit
+def near(x_ptr, out_ptr, n, B: tl.constexpr):
+    offs = tl.arange(0, 8)[:, None] * 256 + tl.arange(0, 64)[None, :]
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs))
+
+
 HALVES = "*fp16:16, *fp32:16, i32, 64"
 
 
@@ -161,6 +175,8 @@ HALVES = "*fp16:16, *fp32:16, i32, 64"
         (wrapped, SIGNATURE, "wraps", "copies"),
         (widened, SIGNATURE, "copies", "loaded_names"),
         (wide, SIGNATURE, "wraps", "narrow_integers"),
+        (by_twos, SIGNATURE, "interleaved", "row_offsets"),
+        (near, SIGNATURE, "row_offsets", "narrow_integers"),
         (counted, HALVES, "operands", "uniform_tiles"),
         (kept, SIGNATURE, "settled_masks", "unused_results"),
         (both, "*fp16:16, *fp32:16, i32, 1024", "narrow_reductions", "joint_reductions"),

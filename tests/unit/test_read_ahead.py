@@ -175,9 +175,9 @@ def test_pages(lengths: tuple[int, ...], m: int, num_warps: int, run_everyhow: A
 
 def test_pages_in_the_text() -> None:
     signature = "*fp16:16, *fp16:16, *fp16:16, *i32:16, *i32:16, *fp32:16, i32, 16, 32, 64"
-    assert ahead_of(paged, signature) == [("next_table", 1)] * 2
+    assert ahead_of(paged, signature) == [("next_page", 1)] * 2
     text = planned(paged, signature).artifact.source
-    assert text.count("next_table = table_ptr[") == 1  # one number serves both copies
+    assert text.count("next_page = table_ptr[") == 1  # one number serves both copies
     assert "if (j + 1 < j_stop) find_tiles(j + 1);" in text and "if (j_stop > 0) find_tiles(0);" in text
 
 

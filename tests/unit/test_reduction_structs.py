@@ -188,7 +188,12 @@ def row_variances(x_ptr, mean_ptr, var_ptr, M: tl.constexpr, N: tl.constexpr, TU
     ("shape", "turned", "warps", "read"),
     [
         ((2, 1024), False, 16, "_partial[tid % 8]"),  # each of eight lanes reads one warp's part
-        ((32, 64), True, 8, "_partial[tid / 8 % 4 * 2 + 1]"),  # four lanes share each element, and take two warps' each
+        (
+            (32, 64),
+            True,
+            8,
+            "const int first_part = tid / 8 % 4 * 2;",
+        ),  # four lanes share each element, and take two warps' each
         ((2, 256), False, 4, "combine_warps<Welford>"),  # two warps' parts
     ],
 )

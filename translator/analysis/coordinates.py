@@ -74,7 +74,7 @@ class Reader:
                 return self._literal(expr)
             case Use() if expr.type.is_tile:
                 raise NotAffineError(
-                    f"{expr.variable.name} is loaded or computed, no function of positions in the tile"
+                    f"{expr.variable.stem} is loaded or computed, no function of positions in the tile"
                 )
             case Use(variable=variable):
                 if variable not in self._read:

@@ -18,6 +18,7 @@ from ..artifact import Options, Target
 from ..diagnostics import DTypeError, NotConstexprError, Span, UndefinedVariableError, UnsupportedLanguageConstruct
 from ..ir.c_names import can_be_global
 from ..ir.nodes import (
+    LOADED,
     Assign,
     Call,
     DeviceFunction,
@@ -31,12 +32,12 @@ from ..ir.nodes import (
     Use,
     Variable,
 )
-from ..ir.rewrite import renamed
+from ..ir.rewrite import renamed, substituted
 from ..ir.static_loops import LoopPlace
-from ..ir.structured import reads_what_it_writes
+from ..ir.structured import assigns, reads_what_it_writes
 from ..ir.symbols import Name
 from ..ir.types import Dim, ValueType
-from ..ir.walk import REARRANGES, assigned_variables, read_inside, statements, subexpressions
+from ..ir.walk import MOVES, REARRANGES, assigned_variables, read_inside, statements, subexpressions
 from ..language.hints import no_form, shown
 from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES, decayed
@@ -182,7 +183,21 @@ class Builder(Draft):
     def write(self, target: Variable, expr: Expr) -> None:
         """`target = expr`."""
         if not self._take_over(expr, target) and not self._take_result(expr, target):
-            self.statements.append(Assign(self.here, (target,), expr))
+            self.statements.append(Assign(self.here, (target,), self._named_as_loaded(expr, target)))
+
+    def _named_as_loaded(self, expr: Expr, target: Variable) -> Expr:
+        """Calls what this statement has loaded only to convert it after what it becomes: left_loaded, of whatever pointer."""
+        load, name = next(reversed(self.statements), None), f"{target.name}{LOADED}"
+        if load is None or not assigns(load, "load") or load.origin is not self.origin or name in self.source.names:
+            return expr
+        loaded = expr
+        while isinstance(loaded, Call) and loaded.op in (*MOVES, "cast"):
+            (loaded,) = loaded.args
+        if not isinstance(loaded, Use) or loaded.variable is not load.target or load.target.key not in self.temporaries:
+            return expr
+        called = Variable(name, loaded.type, load.target.key)
+        self.statements[-1] = replace(load, targets=(called,))
+        return substituted(expr, {load.target: Use(called.type, called, span=loaded.span)})
 
     def _take_over(self, expr: Expr, target: Variable) -> bool:
         """Lets a structured operation of this statement assign to `target` itself instead of to a name of ours."""

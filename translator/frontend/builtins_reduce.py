@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
-from ..ir.nodes import Call, Combine, Expr, Use
+from ..ir.nodes import Call, CallFunction, Combine, Expr, Literal, Use
 from ..ir.tiles import broadcast_to
 from ..ir.types import ORDINALS, ValueType
+from ..ir.walk import MOVES
 from ..kernel_function import KernelFunction
 from ..language.dtypes import bfloat16, float32, int32
 from ..language.hints import no_extremum, shown
 from ..ops.promotion import ordered_type, summed_type
+from ..ops.registry import OPS
 from .builder import Builder
 from .builtins_shape import axis_argument, divided, dtype_argument, reshaped
 from .shapes import cast_to, describe, elementwise, to_expr
 from .values import Const, Tuple, Value
 
 Arguments = dict[str, Value]
+ALONE = {"max": "largest", "min": "smallest"}  # instead of words that are functions of CUDA's
+SIGNS = ("neg", "logical_not", "invert")
+LONGEST_WORD = 9  # of several; beside a longer one the plain operation says as much
 
 
 def _axis(builder: Builder, value: Value, expr: Expr, span: Span) -> int | None:
@@ -70,8 +75,31 @@ def _summable(builder: Builder, expr: Expr, name: str, span: Span) -> Expr:
     return expr
 
 
-def _name(expr: Expr, op: str) -> str:
-    return f"{expr.variable.name}_{op}" if isinstance(expr, Use) else op
+def _name(builder: Builder, expr: Expr, op: str) -> str:
+    """A name for what is left of a tile: "x_sum", or what the operation finds where nothing names the tile."""
+    word, alone = _word(expr), ALONE.get(op, op)
+    if isinstance(expr, Use) or 0 < len(word) <= LONGEST_WORD:
+        return f"{word}_{op}"
+    return op if alone in builder.source.names else alone
+
+
+def _word(expr: Expr) -> str:
+    """What names a tile in an expression: x, or "exp" of `tl.exp(x - m)`, "x_y" of `x * y`; "" where there is no such word."""
+    while isinstance(expr, Call) and expr.op in (*MOVES, "cast"):
+        expr = expr.args[0]
+    if isinstance(expr, Use):
+        return expr.variable.name
+    if isinstance(expr, CallFunction):
+        return expr.function.name
+    if not isinstance(expr, Call):
+        return ""
+    if expr.op == "where" and isinstance(expr.args[2], Literal):  # some of the elements
+        return _word(expr.args[1])
+    if expr.op == "mul":
+        left, right = map(_word, expr.args)
+        return f"{left}_squared" if left == right and left else f"{left}_{right}" if left and right else ""
+    is_function = len(expr.args) == 1 and expr.op in OPS and expr.op not in SIGNS
+    return expr.op.rpartition(".")[2] if is_function else ""
 
 
 def _sum(builder: Builder, a: Arguments, span: Span) -> Value:
@@ -86,7 +114,7 @@ def only_element(builder: Builder, expr: Expr, span: Span) -> Expr:
     """The element of a tile that has one, as a scalar; a scalar is its own."""
     if not expr.type.is_tile:
         return expr
-    return reduce_tiles(builder, (expr,), None, Combine("sum", "sum"), False, (_name(expr, "item"),), span)[0]
+    return reduce_tiles(builder, (expr,), None, Combine("sum", "sum"), False, (_name(builder, expr, "item"),), span)[0]
 
 
 def _item(builder: Builder, a: Arguments, span: Span) -> Value:
@@ -103,7 +131,7 @@ def _item(builder: Builder, a: Arguments, span: Span) -> Value:
 
 def _simple(builder: Builder, a: Arguments, expr: Expr, op: str, word: str, span: Span) -> Value:
     keep = bool(builder.constant(a["keep_dims"], "keep_dims", span))
-    names = (_name(to_expr(a["input"], span), word),)
+    names = (_name(builder, to_expr(a["input"], span), word),)
     axis = _axis(builder, a["axis"], expr, span)
     return reduce_tiles(builder, (expr,), axis, Combine(op, op), keep, names, span)[0]
 
@@ -150,8 +178,8 @@ def _with_indices(builder: Builder, a: Arguments, expr: Expr, op: str, span: Spa
     """
     axis = _axis(builder, a["axis"], expr, span)
     keep = bool(builder.constant(a["keep_dims"], "keep_dims", span))
-    name = _name(expr, op)
-    index_name = _name(expr, f"arg{op}")
+    name = _name(builder, expr, op)
+    index_name = _name(builder, expr, f"arg{op}")
     if expr.type.dtype == bfloat16 or expr.type.dtype.is_fp8():
         expr = cast_to(expr, float32, span)
     rank = expr.type.rank
@@ -195,7 +223,7 @@ def _reduce(builder: Builder, a: Arguments, span: Span) -> Value:
     combine = Combine(None, function.__name__, left, right, results, body)
     axis = _axis(builder, a["axis"], exprs[0], span)
     keep = bool(builder.constant(a["keep_dims"], "keep_dims", span))
-    names = tuple(_name(expr, "reduced") for expr in exprs)
+    names = tuple(_name(builder, expr, "reduced") for expr in exprs)
     reduced = reduce_tiles(builder, exprs, axis, combine, keep, names, span)
     return Tuple(reduced) if many else reduced[0]
 
@@ -213,11 +241,11 @@ def _softmax(builder: Builder, a: Arguments, span: Span) -> Value:
         axis,
         Combine("max", "max"),
         True,
-        (_name(x, "max"),),
+        (_name(builder, x, "max"),),
         span,
     )[0]
     numerator = elementwise("exp", [elementwise("sub", [x, largest], span)], span)
-    total = reduce_tiles(builder, (numerator,), axis, Combine("sum", "sum"), True, (_name(x, "sum"),), span)[0]
+    total = reduce_tiles(builder, (numerator,), axis, Combine("sum", "sum"), True, (_name(builder, x, "sum"),), span)[0]
     return divided(builder, numerator, total, a["ieee_rounding"], span)
 
 

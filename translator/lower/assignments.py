@@ -13,6 +13,7 @@ from .accesses.vector_starts import is_one_value
 from .context import Context
 from .crossed_tiles import unless_all_hold
 from .text.element import indexed
+from .text.operators import without_outer_parentheses
 from .text.pairs import lower_by_pairs
 from .text.point import Point
 from .text.rounding import is_rounded_by_pairs, round_by_pairs
@@ -113,7 +114,7 @@ def _update(place: str, value: Expr, text: str) -> str | None:
     for op, sign in (("add", "+"), ("ptr_add", "+"), ("sub", "-"), ("mul", "*")):
         first = value.args[0] if isinstance(value, Call) and value.op == op else None
         if isinstance(first, Use) and text.startswith(f"{place} {sign} "):
-            return f"{place} {sign}= {text[len(place) + 3 :]};"
+            return f"{place} {sign}= {without_outer_parentheses(text[len(place) + 3 :])};"
     return None
 
 

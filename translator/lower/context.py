@@ -106,6 +106,9 @@ class Context:
         self.notes, self.ahead, self.box_copies = StatementNotes(), LoadedAhead(), BoxCopies()
         self.role = WarpRole()
         self.converted: dict[tuple[Variable, Layout], str] = {}
+        self.field_of: dict[
+            Variable, tuple[str, str]
+        ] = {}  # what is read as a field of a state: of which, and its name
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
         self.quoting = True  # whether statements stand under tags
         self.said: dict[str, Statement] = {}  # the statement that explains the tests of a limit for whole vectors
@@ -133,22 +136,25 @@ class Context:
     # ------------------------------------------------------------------------------------------------ variables
 
     def _variable_text(self, variable: Variable, point: Point | None, wide: bool) -> Text:
+        state, field = self.field_of.get(variable, ("", ""))
         if not variable.type.is_tile:
-            return Text(self.names.variable(variable))
+            return Text(f"{state}.{field}" if state else self.names.variable(variable))
         if point is None:
             raise ValueError(f"{variable} is a tile and needs a point")
         point = coarser(self.axis_names, self.facts, variable, point)
         if variable in self.facts.absorbed:
             return self.speller.spell(self.facts.definitions[variable], point, wide)
         wanted = point.pattern()
-        name = self.array_name(variable, wanted)
+        name = state or self.array_name(variable, wanted)
         if (number := only_place(self.facts, variable)) is not None:
             return Text(name, number=number)
         indices = (register_index(point, axis) for axis in wanted.array_axes())
         if variable in self.schedule.functions:
             return Text(f"{name}({', '.join(index for index in indices if index is not None)})")
         return Text(
-            name + "".join(f"[{index}]" for index in indices if index is not None) + self.column(variable, name)
+            name
+            + "".join(f"[{index}]" for index in indices if index is not None)
+            + (f".{field}" if field else self.column(variable, name))
         )
 
     def column(self, variable: Variable, name: str) -> str:

@@ -1,7 +1,7 @@
-"""Sums that get their name at once: of `y = tl.sum(x, 1)[:, None]` the sum itself is y, and no array is a copy of it.
+"""Sums and loads that get their name at once: of `y = tl.sum(x, 1)[:, None]` the sum itself is y, and no array is a copy of it.
 
-A reduction has a variable of its own, so that a statement may compute further with the result. Where that only turns the axes
-into others, with every element in the register that it is in, both are one array.
+A reduction or a load has a variable of its own, so that a statement may compute further with the result. Where that only turns
+the axes into others, with every element in the register that it is in, both are one array.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ SAME_ELEMENTS = ("expand_dims", "hint")
 
 
 def given_names(kernel: Kernel, facts: Facts, schedule: Schedule, scopes: Scopes) -> dict[Variable, Variable]:
-    """The results of reductions that are one array with the variable to which they are given, each with that."""
+    """The results of reductions and loads that are one array with the variable to which they are given, each with that."""
     parts = (p for s in statements(kernel.body) for expr in expressions(s) for p in subexpressions(expr))
     reads = Counter(part.variable for part in parts if isinstance(part, Use))
-    apart = {*facts.absorbed, *facts.index, *facts.unused, *scopes.hoisted, *schedule.in_shared, *schedule.functions}
+    apart = {*facts.absorbed, *facts.index, *facts.unused, *scopes.hoisted, *schedule.staged}
+    apart |= schedule.in_shared | schedule.functions
     found: dict[Variable, Variable] = {}
     for first, second in _of_one_line(kernel):
         target, result = second.targets[0], _shown(second.value)
@@ -41,10 +42,10 @@ def given_names(kernel: Kernel, facts: Facts, schedule: Schedule, scopes: Scopes
 
 
 def _of_one_line(kernel: Kernel) -> Iterator[tuple[Assign, Assign]]:
-    """A reduction, and an assignment of the same line that follows it, with nothing between them but others of that line."""
+    """A reduction or load, and an assignment of the same line that follows it, with nothing but others of that line between."""
     for block in blocks(kernel.body):
         for number, first in enumerate(block):
-            if assigns(first, "reduce"):
+            if assigns(first, "reduce", "load"):
                 for second in block[number + 1 :]:
                     if not isinstance(second, Assign) or second.origin.span is not first.origin.span:
                         break

@@ -268,14 +268,18 @@ def _variable_names(kernel: Kernel) -> list[str]:
 
 
 def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int, ...], str]]:
-    """Every layout of the schedule with a tile that has it, in source order, behind them those of loads for a next iteration."""
+    """Every layout of the schedule with a tile that has it, in source order.
+
+    Behind them stand those of loads for a next iteration, and of indices that are tiles of several axes.
+    """
     found: list[tuple[Layout, tuple[int, ...], str]] = []
+    of_indices: list[tuple[Layout, tuple[int, ...], str]] = []
     loads = [s for s in statements(kernel.body) if isinstance(s, Assign) and s.targets[0] in schedule.rings.for_next]
     early = set(loads)
     for statement in (*(s for s in statements(kernel.body) if s not in early), *loads):
         for target in getattr(statement, "targets", ()):
             for layout in schedule.index_layouts.get(target, ()):
-                found.append((layout, target.type.shape, target.name))
+                (found if layout.rank == 1 else of_indices).append((layout, target.type.shape, target.name))
             if target in schedule.layouts:
                 layout = schedule.layouts[target]
                 found.append((layout, target.type.shape, _user_name(target, layout, schedule)))
@@ -287,7 +291,7 @@ def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int
             found.append((own, _tile_shape(statement), UNNAMED_TILE))
         for conversion in schedule.conversions.get(statement, ()):
             found.append((conversion.layout, conversion.variable.type.shape, conversion.variable.name))
-    return found
+    return found + of_indices
 
 
 def _user_name(tile: Variable, layout: Layout, schedule: Schedule) -> str:

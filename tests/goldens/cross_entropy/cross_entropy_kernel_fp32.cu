@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss_ptr, float* grad_ptr,
                      int stride, int n_classes)
 {
-    __shared__ float x_max_partial[NUM_WARPS], sum_partial[NUM_WARPS];   // partial results by warp
+    __shared__ float x_max_partial[NUM_WARPS], exp_sum_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
     const float neg_inf = __int_as_float(0xff800000);
 
@@ -83,11 +83,11 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
         const float larger = fmaxf(largest, x_max);
         // What was summed so far is rescaled to the new maximum.
         // L21: total = total * tl.exp(largest - larger) + tl.sum(tl.exp(x - larger), axis=0)
-        float sum = __expf(x[0] - larger);
+        float exp_sum = __expf(x[0] - larger);
         #pragma unroll
-        for (int e = 1; e < ELEMS; ++e) sum += __expf(x[e] - larger);
-        sum = block_reduce<Sum>(sum, sum_partial);   // a barrier inside
-        total = total * __expf(largest - larger) + sum;
+        for (int e = 1; e < ELEMS; ++e) exp_sum += __expf(x[e] - larger);
+        exp_sum = block_reduce<Sum>(exp_sum, exp_sum_partial);   // a barrier inside
+        total = total * __expf(largest - larger) + exp_sum;
         // L22: largest = larger
         largest = larger;
     }

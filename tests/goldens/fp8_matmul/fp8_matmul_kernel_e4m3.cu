@@ -9,10 +9,10 @@
 //   constexpr  BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 128
 //   launch     grid (blocks, blocks, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
 //              along each axis a block takes every gridDim-th program, the first blockIdx
-//   maps       a_map: a_desc [a_desc_shape_0, a_desc_shape_1], strides in bytes [a_desc_stride_0 * 1]; box
-//              [128, 128], 128-byte swizzle
-//              b_map: b_desc [b_desc_shape_0, b_desc_shape_1], strides in bytes [b_desc_stride_0 * 1]; box
-//              [128, 128], 128-byte swizzle
+//   maps       a_map: a_desc [a_desc_shape_0, a_desc_shape_1], strides in bytes [a_desc_stride_0]; box [128,
+//              128], 128-byte swizzle
+//              b_map: b_desc [b_desc_shape_0, b_desc_shape_1], strides in bytes [b_desc_stride_0]; box [128,
+//              128], 128-byte swizzle
 //              c_map: c_desc [c_desc_shape_0, c_desc_shape_1], strides in bytes [c_desc_stride_0 * 2]; box
 //              [64, 64], 128-byte swizzle
 //   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every TMA load

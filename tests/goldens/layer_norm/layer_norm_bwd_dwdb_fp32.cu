@@ -94,14 +94,17 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) rows[r] = start + r * ROW_THREADS + row;
         // L76: mask = (rows[:, None] < G) & (cols[None, :] < N)    (tested where it is used)
-        // L77: offsets = rows[:, None] * N + cols[None, :]    (formed where it is used)
+        // L77: offsets = rows[:, None] * N + cols[None, :]    (the rest formed where it is used)
+        long long offsets_of_row[ROWS];
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r) offsets_of_row[r] = static_cast<long long>(rows[r]) * N;
         // L78: dw += tl.load(dw_part_ptr + offsets, mask=mask, other=0.0)
         // One test for VEC elements: N and the index of the first are multiples of VEC.
         float dw_part[ROWS][COLS];
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            load_vec_if<VEC>(dw_part[r], dw_part_ptr + static_cast<long long>(rows[r]) * N + cols,
-                             rows[r] < G && cols < N, 0.0f);
+            load_vec_if<VEC>(dw_part[r], dw_part_ptr + offsets_of_row[r] + cols, rows[r] < G && cols < N,
+                             0.0f);
         }
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
@@ -112,8 +115,8 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
         float db_part[ROWS][COLS];
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            load_vec_if<VEC>(db_part[r], db_part_ptr + static_cast<long long>(rows[r]) * N + cols,
-                             rows[r] < G && cols < N, 0.0f);
+            load_vec_if<VEC>(db_part[r], db_part_ptr + offsets_of_row[r] + cols, rows[r] < G && cols < N,
+                             0.0f);
         }
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {

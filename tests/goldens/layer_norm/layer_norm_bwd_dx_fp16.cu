@@ -74,19 +74,19 @@ __device__ __forceinline__ T shuffle_xor(T value, int distance)
 
 // A partial result, and how two of them become one.
 struct Sums {
-    float sum;
+    float xhat_wdy_sum;
     float wdy_sum;
 
     static __device__ __forceinline__ Sums combine(Sums left, Sums right)
     {
-        return {left.sum + right.sum, left.wdy_sum + right.wdy_sum};
+        return {left.xhat_wdy_sum + right.xhat_wdy_sum, left.wdy_sum + right.wdy_sum};
     }
 };
 
 // The state of the lane `lane ^ distance`, field by field.
 __device__ __forceinline__ Sums shuffle_xor(Sums state, int distance)
 {
-    return {shuffle_xor(state.sum, distance), shuffle_xor(state.wdy_sum, distance)};
+    return {shuffle_xor(state.xhat_wdy_sum, distance), shuffle_xor(state.wdy_sum, distance)};
 }
 
 // Combines over lanes that lie FIRST, FIRST / 2, ..., LAST apart; each of them gets the result.
@@ -262,11 +262,9 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         for (int e = 1; e < ELEMS; ++e) sums = Sums::combine(sums, {xhat[e] * wdy[e], wdy[e]});
         __syncthreads();   // everyone has read sums_partial before it is written again
         sums = block_reduce<Sums>(sums, sums_partial);   // a barrier inside
-        const float sum = sums.sum;
-        const float wdy_sum = sums.wdy_sum;
-        const float c1 = divide(sum, static_cast<float>(N));
+        const float c1 = divide(sums.xhat_wdy_sum, static_cast<float>(N));
         // L60: c2 = tl.sum(wdy, axis=0) / N    (reduced at L59)
-        const float c2 = divide(wdy_sum, static_cast<float>(N));
+        const float c2 = divide(sums.wdy_sum, static_cast<float>(N));
         // L61: dx = (wdy - (xhat * c1 + c2)) * rstd
         float dx[ELEMS];
         #pragma unroll

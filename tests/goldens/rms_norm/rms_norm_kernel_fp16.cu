@@ -88,7 +88,7 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
 extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, int N, float eps)
 {
-    __shared__ float sum_partial[NUM_WARPS];   // partial results by warp
+    __shared__ float x_squared_sum_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
 
     // L11: row = tl.program_id(0)
@@ -110,11 +110,11 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
     for (int e = 0; e < ELEMS; ++e) x[e] = __half2float(x_loaded[e]);
     // Zeros past the end add nothing to the mean of squares.
     // L16: rstd = tl.rsqrt(tl.sum(x * x, axis=0) / N + eps)
-    float sum = x[0] * x[0];
+    float x_squared_sum = x[0] * x[0];
     #pragma unroll
-    for (int e = 1; e < ELEMS; ++e) sum += x[e] * x[e];
-    sum = block_reduce<Sum>(sum, sum_partial);   // a barrier inside
-    const float rstd = rsqrtf(divide(sum, static_cast<float>(N)) + eps);
+    for (int e = 1; e < ELEMS; ++e) x_squared_sum += x[e] * x[e];
+    x_squared_sum = block_reduce<Sum>(x_squared_sum, x_squared_sum_partial);   // a barrier inside
+    const float rstd = rsqrtf(divide(x_squared_sum, static_cast<float>(N)) + eps);
     // L17: w = tl.load(w_ptr + cols, mask=mask).to(tl.float32)
     half w_loaded[ELEMS];
     #pragma unroll

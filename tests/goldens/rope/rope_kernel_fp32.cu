@@ -76,31 +76,23 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     float sin[COLS];
     load_vec<VEC>(sin, sin_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs);
     // L23: offsets = (position * n_heads + heads[:, None]) * HEAD_DIM + pairs[None, :]
-    //         (formed where it is used)
+    //         (the rest formed where it is used)
+    const long long offsets_of_row = (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM;
     // L24: mask = heads[:, None] < n_heads    (tested where it is used)
     // L25: first = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
     float first[COLS];
-    load_vec_if<VEC>(first, x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs,
-                     heads < n_heads, 0.0f);
+    load_vec_if<VEC>(first, x_ptr + offsets_of_row + pairs, heads < n_heads, 0.0f);
     // L26: second = tl.load(x_ptr + offsets + half, mask=mask, other=0.0).to(tl.float32)
     float second[COLS];
-    load_vec_if<VEC>(second,
-                     x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs
-                     + HEAD_DIM / 2, heads < n_heads, 0.0f);
+    load_vec_if<VEC>(second, x_ptr + offsets_of_row + pairs + HEAD_DIM / 2, heads < n_heads, 0.0f);
     // L27: tl.store(out_ptr + offsets, rotate(first, second, cos[None, :], sin[None, :]), mask=mask)
     float stored[COLS];
     #pragma unroll
     for (int c = 0; c < COLS; ++c) stored[c] = rotate(first[c], second[c], cos[c], sin[c]);
-    if (heads < n_heads) {
-        store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs,
-                       stored);
-    }
+    if (heads < n_heads) store_vec<VEC>(out_ptr + offsets_of_row + pairs, stored);
     // L28: tl.store(out_ptr + offsets + half, rotate(second, -first, cos[None, :], sin[None, :]), mask=mask)
     float out_stored[COLS];
     #pragma unroll
     for (int c = 0; c < COLS; ++c) out_stored[c] = rotate(second[c], -first[c], cos[c], sin[c]);
-    if (heads < n_heads) {
-        store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs
-                       + HEAD_DIM / 2, out_stored);
-    }
+    if (heads < n_heads) store_vec<VEC>(out_ptr + offsets_of_row + pairs + HEAD_DIM / 2, out_stored);
 }

@@ -32,9 +32,13 @@ def is_taken_apart(context: Context, pointer: Expr) -> bool:
 
 
 def _values(context: Context, use: Use) -> tuple[Expr, ...]:
-    """What a name stands for: all that a scalar is ever set to."""
+    """What a name stands for: all that a scalar is ever set to; of tiles that have names, those in 64 bits and products."""
     if use.variable in context.speller.written_out:
         return (context.speller.written_out[use.variable],)
+    if use.variable in context.facts.index:
+        value = context.facts.definitions[use.variable]
+        is_product = use.type.rank > 1 and isinstance(value, Call) and value.op == "mul"
+        return (value,) if is_product or use.type.dtype.bits == WIDE_BITS else ()
     return () if use.type.is_tile else context.scalar_values.get(use.variable, ())
 
 

@@ -148,17 +148,20 @@ def _warps_text(context: Context, plan: Reduction, name: str) -> str:
 def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, shared: str) -> tuple[Node, ...]:
     target = statement.targets[0]
     kept = _kept_shape(plan)
-    warp = number_of(context, plan.warp_bits, plan.source.thread_bits)
+    leading, warps = _warps_text(context, plan, name), 1 << len(plan.warp_bits)
+    warp = number_of(context, plan.warp_bits, plan.source.thread_bits).text
+    warp = f"{warp.removesuffix(f'% {warps}')}% {leading}" if warp.endswith(f"% {warps}") else warp
     index = context.names.shared_index("w")
     kept_sides = [side for side in kept if padded(side) > 1]
     lanes = _lanes_for_warps(plan)
-    lane = number_of(context, lanes, plan.source.thread_bits)
+    share = 1 << len(plan.warp_bits) - len(lanes)
+    start = _first_part(context, number_of(context, lanes, plan.source.thread_bits), share) if lanes else "0"
 
     def slot(point: Point) -> str:
         return place(context, point, kept) if math.prod(kept) > 1 else ""
 
     def write(point: Point) -> tuple[Node, ...]:
-        return (Line(f"{shared}[{warp.text}]{slot(point)} = {indexed(context, name, target, point)};"),)
+        return (Line(f"{shared}[{warp}]{slot(point)} = {indexed(context, name, target, point)};"),)
 
     def read(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, target, point)
@@ -167,10 +170,9 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
             place_text = slot(point)[1:-1]
             text = f"combine_warps<{plan.combination.struct}>({shared}, {place_text})"
             return (Line(f"{result} = {text};"),)
-        struct, share = plan.combination.struct, 1 << len(plan.warp_bits) - len(lanes)
+        struct = plan.combination.struct
         expression = plan.combination.expression or (lambda left, right: f"{struct}::combine({left}, {right})")
-        count = str(share) if lanes else _warps_text(context, plan, name)
-        start = (lane if share == 1 or not lanes else infix(lane, "*", Text(str(share)))).text
+        count = str(share) if lanes else leading
         behind = index if share > PAIR else "1"  # of a pair, what is left is no loop
         other = Text(f"{shared}[{f'{start} + ' if lanes else ''}{behind}]{slot(point)}")
         more: Node = Line(combine_line(expression, result, other))
@@ -186,6 +188,14 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
         nodes = (Branch(guard, nodes),)
     barrier = context.barrier("every warp has written its partial results")
     return (*nodes, *barrier, *context.each_register(plan.kept, read))
+
+
+def _first_part(context: Context, lane: Text, share: int) -> str:
+    """Where a lane begins to read partial results, of which each lane of a group reads a share."""
+    if share == 1:
+        return lane.text
+    comment = "the first of the partial results that this lane combines"
+    return context.thread_place("first_part", infix(lane, "*", Text(str(share))).text, comment, "", "first_own_part")
 
 
 def _lanes_for_warps(plan: Reduction) -> tuple[int, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...ir.nodes import Assign, Combine, Variable
+from ...ir.nodes import Assign, Combine, Effect, Use, Variable
 from ...ir.types import padded
+from ...ir.walk import statements
 from ...schedule.accesses.access import inside_test
+from ..accesses.vectors import moved_from
 from ..context import Context
 from ..shared.convert import Move, moved
 from ..text.element import indexed
@@ -50,9 +52,31 @@ def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple
     if plan.warp_bits:
         nodes += over_warps(context, statement, plan, name)
     for number, target in enumerate(statement.targets):
-        if target not in context.facts.unused:
-            nodes += _unpack(context, statement, plan, target, name, plan.combination.fields[number][1])
+        field = plan.combination.fields[number][1]
+        if combine.parts and _stays_a_field(context, statement, plan, target):
+            context.field_of[target] = name, field
+        elif target not in context.facts.unused:
+            nodes += _unpack(context, statement, plan, target, name, field)
     return tuple(nodes)
+
+
+def _stays_a_field(context: Context, statement: Assign, plan: Reduction, target: Variable) -> bool:
+    """Whether a sum that was reduced with others is read where it lies, as `sums[r].x_sum`, and nothing is a copy of it."""
+    apart = context.schedule.in_shared | context.schedule.functions
+    converted = (one.variable for group in context.schedule.conversions.values() for one in group)
+    named = context.names.bearers(context.names.variable(target))
+    if not context.declares(statement, target) or target in apart or target in converted or named & context.given:
+        return False
+    if not target.type.is_tile:
+        return True
+    return context.schedule.layouts[target] == plan.kept and not _goes_to_memory(context, target)
+
+
+def _goes_to_memory(context: Context, target: Variable) -> bool:
+    """Whether a statement stores a tile as it is: by vectors, perhaps, for which it must be an array."""
+    effects = (s.call for s in statements(context.kernel.body) if isinstance(s, Effect))
+    values = (moved_from(arg) for call in effects for arg in call.args[1:2])
+    return any(isinstance(value, Use) and value.variable is target for value in values)
 
 
 def _states_over_registers(

@@ -119,7 +119,7 @@ def read_values(context: Context, loop: For, ring: Ring, copied: Sequence[Assign
     registers: list[Node] = []
     reading: list[Node] = []
     for load in loads:
-        variable = context.temporary(load, f"next_{load.target.name}", load.target.type)
+        variable = context.temporary(load, f"next_{load.target.stem}", load.target.type)
         context.ahead.values[load.target] = context.names.variable(variable)
         registers.append(_register(context, variable, "for the next iteration"))
         note = tag(load.origin, "read ahead", bool(reading), again=True)

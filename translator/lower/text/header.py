@@ -25,6 +25,7 @@ from ..context import Context, ctype
 from ..staging.copies import tile_comment
 from ..staging.made_maps import line_of_making
 from ..staging.row_copies import rows_note
+from .operators import without_outer_parentheses
 from .unit import HeaderField
 
 HOPPER_ONLY = (("wgmma", "wgmma"), ("setmaxnreg", "warpgroup_shrink"))  # (instruction, the helper that has it)
@@ -103,7 +104,7 @@ def _tensor_map(context: Context, one: TensorMap) -> str:
     if one.made:
         return f"{one.name}: made in the kernel (L{line_of_making(context, one)}); box [{box}], {swizzle}"
     sizes = ", ".join("any" if size == UNBOUNDED else size for size in reversed(one.sizes))
-    strides = ", ".join(reversed(one.strides))
+    strides = ", ".join(map(without_outer_parentheses, reversed(one.strides)))
     return f"{one.name}: {one.base} [{in_cpp(sizes)}], strides in bytes [{in_cpp(strides)}]; box [{box}], {swizzle}"
 
 
@@ -210,6 +211,7 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
     Index tiles, which each layout computes for itself where it needs them, are left to the text.
     """
     schedule, facts = context.schedule, context.facts
+    given = {context.names.variable(target) for target in context.given}
     groups: dict[tuple[tuple[int, ...], Layout], list[str]] = {}
     for statement in statements(context.kernel.body):
         for target in getattr(statement, "targets", ()):
@@ -220,7 +222,7 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
             layout = schedule.layouts[target]
             name = context.array_name(target, layout)
             names = groups.setdefault((target.type.shape, layout), [])
-            if name in mentioned and name not in names:
+            if name in mentioned and name not in names and (target in context.given or name not in given):
                 names.append(name)
     lines = []
     for (shape, layout), names in groups.items():

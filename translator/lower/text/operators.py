@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from itertools import accumulate
 
 from ...frozen import frozen
 from ...ir.c_operators import ATOM, PRECEDENCE, UNARY
@@ -124,6 +125,12 @@ def outside_parentheses(text: str) -> str:
     while (shorter := INNERMOST.sub("", text)) != text:
         text = shorter
     return text
+
+
+def without_outer_parentheses(text: str) -> str:
+    """What one pair of parentheses holds, where it holds all of a text."""
+    depths = list(accumulate((character == "(") - (character == ")") for character in text))
+    return text[1:-1] if text[:1] == "(" and depths.index(0) == len(text) - 1 else text
 
 
 def inverse(test: Text) -> str:

@@ -365,12 +365,12 @@ def assigned(text: str) -> str:
 
 
 def _is_widened(expr: Expr) -> bool:
-    """Whether an expression is an integer that is cast to 64 bits, or a number's name."""
+    """Whether an expression is an integer that is cast to 64 bits, or a number."""
     while isinstance(expr, Call) and expr.op in MOVES:
         expr = expr.args[0]
     wanted = expr.type.element
     if isinstance(expr, Literal):
-        return isinstance(wanted, DType) and wanted.short == "i64" and bool(expr.symbol)
+        return isinstance(wanted, DType) and wanted.short == "i64"
     if not isinstance(expr, Call) or expr.op != "cast" or expr.attribute("bitcast"):
         return False
     source = expr.args[0].type.element

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import field, replace
 
 from ...analysis.doubled_tiles import Count, Doubling
+from ...analysis.facts import needed_variables
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Note, Origin, Statement, Use, Variable
 from ...ir.rewrite import with_replaced
@@ -67,7 +68,20 @@ def with_interleaved(kernel: Kernel) -> Kernel:
     for statement in statements(kernel.body):  # what else a line does bears its remark, too
         if statement.origin in noted and statement not in replaced:
             replaced[statement] = replace(statement, origin=noted[statement.origin])
-    return replace(kernel, body=with_replaced(kernel.body, replaced, added))
+    return replace(kernel, body=_with_remarks(kernel.body, with_replaced(kernel.body, replaced, added)))
+
+
+def _with_remarks(before: tuple[Statement, ...], after: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """The block that pairs were made in; what only these are found by now, says so where it stood under its name."""
+    missed = needed_variables(before) - needed_variables(after)
+    named = (s for s in statements(after) if isinstance(s, Assign) and len(s.targets) == 1 and not s.origin.note)
+    unread = [s for s in named if s.target in missed]
+    return with_replaced(after, {s: replace(s, origin=s.origin.noted(_where(s.target))) for s in unread})
+
+
+def _where(part: Variable) -> str:
+    is_mask = not part.type.is_pointer and part.type.dtype.is_bool()
+    return "tested where it is used" if is_mask else "formed where it is used"
 
 
 def _pairs(block: tuple[Statement, ...], doubling: Doubling) -> Iterator[Pair]:

@@ -82,7 +82,7 @@ def _found(
         if below is None:
             return None
         plan.last_key += 1
-        own = Variable(f"{'next' if distance == 1 else 'later'}_{variable.name}", variable.type, plan.last_key)
+        own = Variable(f"{'next' if distance == 1 else 'later'}_{variable.stem}", variable.type, plan.last_key)
         numbers.extend((*below.numbers, (load, replace(below.ahead, targets=(own,)))))
         read.extend((*below.read, ReadAhead(own, distance, tile)))
         return Use(own.type, own)

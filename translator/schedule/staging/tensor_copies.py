@@ -168,7 +168,8 @@ def _in_parameters(box: Box, itemsize: int) -> tuple[tuple[str, ...], tuple[str,
 
 def _bytes(stride: Expr, itemsize: int) -> str:
     text = parameter_text(stride)
-    return f"{text if text.isidentifier() or text.isdigit() else f'({text})'} * {itemsize}"
+    text = text if text.isidentifier() or text.isdigit() else f"({text})"
+    return f"{text} * {itemsize}" if itemsize > 1 else text
 
 
 def copy_stores(plan: RingPlan) -> None:

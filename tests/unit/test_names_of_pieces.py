@@ -1,0 +1,131 @@
+"""What pieces of a statement are called: what is loaded only to be converted, and sums and extrema of expressions."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import tilewright as triton
+import tilewright.language as tl
+
+PAIR = "*fp16:16, *fp32:16, i32:16, 256"
+
+
+@triton.jit
+def halves_of_rows(x_ptr, out_ptr, n, N: tl.constexpr):
+    start = x_ptr + tl.program_id(0) * n * 2
+    cols = tl.arange(0, N)
+    left = tl.load(start + cols, mask=cols < n, other=0.0).to(tl.float32)
+    right = tl.load(start + n + cols, mask=cols < n, other=0.0).to(tl.float32)
+    scale = tl.load(start).to(tl.float32)
+    tl.store(out_ptr + tl.program_id(0) * n + cols, left * right + scale, mask=cols < n)
+
+
+def test_what_is_loaded_to_be_converted_is_called_after_what_it_becomes(run_everywhere: Any) -> None:
+    """They were start_value, right_start_value and scale_start_value."""
+    text = halves_of_rows.translate(PAIR).source
+    assert set(re.findall(r"\bhalf (\w+)(?:\[ELEMS\];| = )", text)) == {"left_loaded", "right_loaded", "scale_loaded"}
+    x = np.random.default_rng(1).standard_normal((2, 512)).astype(np.float16)
+    _, out = run_everywhere(halves_of_rows, (2,), x, np.zeros((2, 256), np.float32), 256, N=256)
+    wide = x.astype(np.float32)
+    assert np.allclose(out, wide[:, :256] * wide[:, 256:] + wide[:, :1], rtol=1e-6)
+
+
+@triton.jit
+def with_that_name(x_ptr, out_ptr, n, N: tl.constexpr):
+    cols = tl.arange(0, N)
+    x_loaded = 2.0 * n
+    x = tl.load(x_ptr + cols).to(tl.float32)
+    tl.store(out_ptr + cols, x + x_loaded)
+
+
+def test_a_name_of_the_users_is_theirs() -> None:
+    text = with_that_name.translate(PAIR).source
+    assert "const float x_loaded = 2.0f * static_cast<float>(n);" in text and "half x_loaded" not in text
+
+
+@triton.jit
+def of_expressions(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    x, y = tl.load(x_ptr + tl.arange(0, N)), tl.load(y_ptr + tl.arange(0, N))
+    tl.store(out_ptr, tl.max(tl.abs(x), 0))
+    tl.store(out_ptr + 1, tl.sum(tl.exp(x - y), 0))
+    tl.store(out_ptr + 2, tl.sum(tl.where(x < y, x, 0.0), 0))
+    tl.store(out_ptr + 3, tl.sum(x * y, 0))
+    tl.store(out_ptr + 4, tl.sum(x * x, 0))
+    tl.store(out_ptr + 5, tl.max(x - y, 0))
+    tl.store(out_ptr + 6, tl.sum(-x, 0))
+
+
+@triton.jit
+def with_largest(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    x, y = tl.load(x_ptr + tl.arange(0, N)), tl.load(y_ptr + tl.arange(0, N))
+    largest = tl.maximum(tl.max(x - y, 0), 0.0)
+    tl.store(out_ptr, largest)
+
+
+def test_sums_and_extrema_are_called_after_what_they_are_of() -> None:
+    """They were max_float, sum, sum_second and so on; of CUDA's functions no variable has the name."""
+    text = of_expressions.translate("*fp32:16, *fp32:16, *fp32:16, 1024", num_warps=1).source
+    found = re.findall(r"^    float (\w+) = [^;]*\[0\]", text, re.MULTILINE)
+    assert found == ["abs_max", "exp_sum", "x_sum", "x_y_sum", "x_squared_sum", "largest", "sum"]
+    text = with_largest.translate("*fp32:16, *fp32:16, *fp32:16, 1024", num_warps=1).source
+    assert "const float largest = fmaxf(max_float, 0.0f);" in text  # the word is the user's
+
+
+@triton.jit
+def both_of_rows(x_ptr, y_ptr, mean_ptr, out_ptr, ROWS: tl.constexpr, N: tl.constexpr):
+    rows, cols = tl.arange(0, ROWS), tl.arange(0, N)
+    x = tl.load(x_ptr + rows[:, None] * N + cols[None, :])
+    y = tl.load(y_ptr + rows[:, None] * N + cols[None, :])
+    tl.store(mean_ptr + rows, tl.sum(x, 1))
+    tl.store(out_ptr + rows, tl.sum(x * y, 1) / N)
+
+
+def test_what_was_reduced_together_is_read_where_it_lies(run_everywhere: Any) -> None:
+    """An array was a copy of each field; of a tile that is stored as it is there still is one, for the vectors."""
+    text = both_of_rows.translate("*fp32:16, *fp32:16, *fp32:16, *fp32:16, 4, 512").source
+    assert "divide(sums[r].x_y_sum, static_cast<float>(N))" in text and "float x_y_sum[" not in text
+    assert "x_sum[r] = sums[r].x_sum;" in text and "store_vec<ROW_VEC>(mean_ptr + rows[0], x_sum);" in text
+    rng = np.random.default_rng(2)
+    x, y = (rng.standard_normal((4, 512)).astype(np.float32) for _ in range(2))
+    *_, mean, out = run_everywhere(
+        both_of_rows, (1,), x, y, np.zeros(4, np.float32), np.zeros(4, np.float32), 4, 512, tolerance=1e-4
+    )
+    assert np.allclose(mean, x.sum(1), atol=1e-3) and np.allclose(out, (x * y).sum(1) / 512, atol=1e-4)
+
+
+@triton.jit
+def row_beside_rows(x_ptr, w_ptr, out_ptr, ROWS: tl.constexpr, N: tl.constexpr):
+    rows, cols = tl.arange(0, ROWS), tl.arange(0, N)
+    w = tl.load(w_ptr + cols)[None, :]
+    x = tl.load(x_ptr + rows[:, None] * N + cols[None, :])
+    tl.store(out_ptr + rows[:, None] * N + cols[None, :], x * w)
+
+
+def test_a_row_is_loaded_into_the_array_that_it_is_as_a_tile(run_everywhere: Any) -> None:
+    """A loop copied `w_loaded` to `w`, and the header named both."""
+    text = row_beside_rows.translate("*fp32:16, *fp32:16, *fp32:16, 16, 128").source
+    assert "w_loaded" not in text and text.count("float w[COLS];") == 1
+    assert len(re.findall(r"^//.*\bw \[", text, re.MULTILINE)) == 1
+    x = np.random.default_rng(3).standard_normal((16, 128)).astype(np.float32)
+    w = np.arange(128, dtype=np.float32)
+    *_, out = run_everywhere(row_beside_rows, (1,), x, w, np.zeros_like(x), ROWS=16, N=128)
+    assert np.array_equal(out, x * w)
+
+
+@triton.jit
+def sums_down(x_ptr, out_ptr, part, ROWS: tl.constexpr, COLS: tl.constexpr):
+    cols = tl.arange(0, COLS)
+    x = tl.load(x_ptr + tl.arange(0, ROWS)[:, None] * COLS + cols[None, :])
+    tl.store(out_ptr + cols, tl.sum(x, 0) + tl.max(x * x, 0) + part)
+
+
+def test_where_partial_results_lie_has_a_name(run_everywhere: Any) -> None:
+    """`x_sum_partial[tid / 16 % 2 * 2 + 1]` left the reader to find out whose part that is."""
+    text = sums_down.translate("*fp32:16, *fp32:16, fp32, 64, 64").source
+    assert re.search(r"const int first_part = tid / \d+ % 2 \* 2;", text)
+    assert "_partial[first_part]" in text and "_partial[first_part + 1]" in text
+    x = np.random.default_rng(4).standard_normal((64, 64)).astype(np.float32)
+    _, out = run_everywhere(sums_down, (1,), x, np.zeros(64, np.float32), 0.5, ROWS=64, COLS=64, tolerance=1e-4)
+    assert np.allclose(out, x.sum(0) + (x * x).max(0) + 0.5, atol=1e-4)

@@ -1,0 +1,101 @@
+"""Offsets that several accesses share: what they add for a row is computed once, in 64 bits, under a name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+
+
+@triton.jit
+def halves_turned(x_ptr, out_ptr, M, stride, ROWS: tl.constexpr, HALF: tl.constexpr):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    offsets = (rows * 3)[:, None] * stride + tl.arange(0, HALF)[None, :]
+    mask = (rows < M)[:, None]
+    left, right = tl.load(x_ptr + offsets, mask=mask), tl.load(x_ptr + offsets + HALF, mask=mask)
+    tl.store(out_ptr + offsets, -right, mask=mask)
+    tl.store(out_ptr + offsets + HALF, left, mask=mask)
+
+
+SIGNATURE = "*fp32:16, *fp32:16, i32, i32:16, 16, 32"
+
+
+def test_four_accesses_read_the_place_of_their_row(run_everywhere: Any) -> None:
+    """Each of them had `static_cast<long long>(rows[r] * 3) * stride` of its own."""
+    text = halves_turned.translate(SIGNATURE).source
+    assert len(re.findall(r"_ptr \+ offsets_of_row\[?r?\]? \+ ", text)) == 4
+    assert text.count("* stride") - text.count("* stride +") == 1  # beside the quoted line
+    assert text.count("(the rest formed where it is used)") == 1
+    assert not re.search(r"constexpr int OFFSETS_\w+|offsets_of_row_row", text)  # tiles in registers give the names
+    x = np.random.default_rng(1).standard_normal((3 * 20, 64)).astype(np.float32)
+    _, out = run_everywhere(halves_turned, (2,), x, np.zeros_like(x), 20, 64, ROWS=16, HALF=32)
+    expected = np.zeros_like(x)
+    expected[::3] = np.concatenate([-x[::3, 32:], x[::3, :32]], axis=1)
+    assert np.array_equal(out, expected)
+
+
+@triton.jit
+def by_columns(x_ptr, y_ptr, out_ptr, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
+    rows, cols = tl.arange(0, ROWS), tl.arange(0, COLS)
+    at = rows[:, None] - 8 + (cols * 2)[None, :] * stride + (tl.program_id(0) + 1) * 8
+    tl.store(out_ptr + at, tl.load(x_ptr + at) + tl.load(y_ptr + at))
+
+
+def test_either_axis_may_be_the_one_that_is_multiplied(run_everywhere: Any) -> None:
+    text = by_columns.translate("*fp32:16, *fp32:16, *fp32:16, i32:16, 16, 8").source
+    assert len(re.findall(r"_ptr(?: \+ |\[)at_of_row\b", text)) == 3
+    x, y = np.random.default_rng(2).standard_normal((2, 2000)).astype(np.float32)
+    *_, out = run_everywhere(by_columns, (1,), x, y, np.zeros_like(x), 128, ROWS=16, COLS=8)
+    place = np.arange(16)[:, None] + np.arange(8)[None, :] * 2 * 128
+    assert np.array_equal(out[place], (x + y)[place]) and np.count_nonzero(out) == place.size
+
+
+@triton.jit
+def far_apart(x_ptr, out_ptr, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
+    offs = tl.arange(0, ROWS)[:, None] * stride + tl.arange(0, COLS)[None, :]
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs) + 1.0)
+
+
+def test_places_beyond_32_bits_are_found() -> None:
+    text = far_apart.translate("*fp32:16, *fp32:16, i32:16, 8, 64").source
+    assert re.search(r"long long offs_of_row(?:\[\w+\])?(?:;| =)", text) and "static_cast<long long>" in text
+
+
+@triton.jit
+def read_otherwise(x_ptr, out_ptr, n, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
+    offs = tl.arange(0, ROWS)[:, None] * stride + tl.arange(0, COLS)[None, :]
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=offs < n, other=0.0), mask=offs < n)
+
+
+@triton.jit
+def added_once(x_ptr, out_ptr, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
+    offs = tl.arange(0, ROWS)[:, None] * stride + tl.arange(0, COLS)[None, :]
+    tl.store(out_ptr + offs, 1.0)
+    tl.store(x_ptr + tl.arange(0, COLS), 2.0)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signature"),
+    [(read_otherwise, "*fp32:16, *fp32:16, i32, i32, 8, 64"), (added_once, "*fp32:16, *fp32:16, i32, 8, 64")],
+)
+def test_an_offset_that_is_compared_or_added_once_is_written_out(kernel: Any, signature: str) -> None:
+    assert "of_row" not in kernel.translate(signature).source
+
+
+@triton.jit
+def beside_extrema(x_ptr, out_ptr, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
+    offs = tl.arange(0, ROWS)[:, None] * stride + tl.arange(0, COLS)[None, :]
+    x = tl.load(x_ptr + offs)
+    place, most = tl.max(tl.reshape((x * 8.0).to(tl.int32), (ROWS, COLS, 1)), axis=2, return_indices=True)
+    tl.store(out_ptr + offs, x + (place + most).to(tl.float32))
+
+
+def test_a_statement_may_assign_several_tiles(run_everywhere: Any) -> None:
+    assert "offs_of_row" in beside_extrema.translate("*fp32:16, *fp32:16, i32:16, 8, 64").source
+    x = np.arange(8 * 64, dtype=np.float32).reshape(8, 64) / 8
+    _, out = run_everywhere(beside_extrema, (1,), x, np.zeros_like(x), 64, ROWS=8, COLS=64)
+    assert np.array_equal(out, x + x * 8)
