@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.diagnostics import KernelFaultError
+from tilewright.diagnostics import ArgumentError, KernelFaultError
 
 Pair = collections.namedtuple("Pair", ["first", "second"])
 GLOBAL_SCALE = 3
@@ -392,3 +392,51 @@ def test_elif(run_everywhere: Any, n: int, expected: float) -> None:
         source = elif_kernel.translate("*fp32, *fp32, i32").source
         assert source.count("} else if (") == 2 and source.count("} else {") == 2
         assert "    } else if (n == 5) {\n        // L" in source
+
+
+@triton.jit
+def operators_by_name_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)[:, :]
+    x = tl.load(x_ptr + i[:, :])
+    row = x[None, :, :, :]
+    tl.store(out_ptr + i, x.__rshift__(1).__add__(other=5).__rsub__(100))
+    tl.store(out_ptr + N + i, x.__lshift__(2).__or__(1).__xor__(x).__and__(0xFF).__neg__())
+    tl.store(out_ptr + 2 * N + i, x.__lt__(4).to(tl.int32).__mul__(7).__radd__(1).__rfloordiv__(50))
+    tl.store(out_ptr + 3 * N + i[None, :], row.__mod__(3) + x.__eq__(5).logical_or(other=x.__ge__(30)))
+
+
+def test_operators_are_methods_and_colons_without_an_axis_stand_for_none(run_everywhere: Any) -> None:
+    x = np.arange(1, 33, dtype=np.int32)
+    out = run_everywhere(operators_by_name_kernel, (1,), x, np.zeros((4, 32), np.int32), N=32)[-1].reshape(4, 32)
+    np.testing.assert_array_equal(out[0], 100 - ((x >> 1) + 5))
+    np.testing.assert_array_equal(out[1], -((((x << 2) | 1) ^ x) & 0xFF))
+    np.testing.assert_array_equal(out[2], np.where(x < 4, 50 // 8, 50))
+    np.testing.assert_array_equal(out[3], x % 3 + ((x == 5) | (x >= 30)))
+
+
+@triton.jit
+def operand_too_few_kernel(x_ptr):
+    tl.store(x_ptr, tl.load(x_ptr).__add__())
+
+
+@triton.jit
+def operand_too_many_kernel(x_ptr):
+    tl.store(x_ptr, tl.load(x_ptr).__neg__(1))
+
+
+@triton.jit
+def operand_of_another_name_kernel(x_ptr):
+    tl.store(x_ptr, tl.load(x_ptr).__radd__(by=1))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "said"),
+    (
+        (operand_too_few_kernel, "__add__ takes one argument, other"),
+        (operand_too_many_kernel, "__neg__ takes no argument"),
+        (operand_of_another_name_kernel, "__radd__ takes one argument, other"),
+    ),
+)
+def test_operators_by_name_say_what_they_take(kernel: Any, said: str) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        kernel.translate("*i32")

@@ -62,7 +62,12 @@ def kernel_of(tmp_path: Path, body: str) -> Any:
         ("tl.store(x_ptr, n % 0)", errors.DTypeError, "division of an integer by zero"),
         ("tl.store(x_ptr, n << 40)", errors.DTypeError, "a shift of i32 by 40.* a count is 0 to 31"),
         ("tl.store(x_ptr, n >> -1)", errors.DTypeError, "a shift of i32 by -1"),
-        ("t = tl.arange(0, 8)[:, :]", errors.ShapeError, r"more : than the one axis of i32\[8\]"),
+        (
+            "m = tl.arange(0, 8) < n,; t = tl.load(x_ptr + tl.arange(0, 8), m)",
+            errors.DTypeError,
+            "a mask is a condition, not a tuple\n.*\n.*\n.*a comma behind the condition makes a tuple",
+        ),
+        ("t = tl.arange(0, 8)[:, :, None]", errors.ShapeError, r"more : than the one axis of i32\[8\]"),
         ("t = n or tl.arange(0, 8)", errors.DTypeError, "and, or and not take conditions, not values of type i32"),
         ("t = tl.zeros((4, tl), tl.int8)", errors.DTypeError, r"not the module tl\n"),
         ("t = tl.zeros((4,), tl.sum)", errors.DTypeError, r"got tl.sum\n"),

@@ -19,6 +19,7 @@ from ..language.hints import shown
 from ..language.values import block_type, constexpr_type
 from .builder import Builder
 from .builtins_shape import reversed_axes
+from .operators import operator_method
 from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value, is_static, known_value
 from .watched import watch_member
 
@@ -116,7 +117,7 @@ def _property(builder: Builder, expr: Expr, name: str, span: Span) -> Value:
         return reversed_axes(builder, expr, span)
     if name == "to":
         return Method(language.METHODS["cast"], expr)
-    if name in ("logical_and", "logical_or"):
+    if operator_method(name) is not None:
         return Method(name, expr)
     if name in language.METHODS:
         return Method(language.METHODS[name], expr)

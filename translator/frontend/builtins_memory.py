@@ -7,11 +7,11 @@ from ..ir.nodes import LOADED, Call, CallFunction, Expr, Use
 from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType
 from ..language.dtypes import DType, PointerType
-from ..language.hints import no_mask, shown
+from ..language.hints import no_condition, no_mask
 from ..language.limits import ATOMIC_TYPES, EVICTION_POLICIES, LOAD_MODIFIERS, MEMORY_ORDERS, SCOPES, STORE_MODIFIERS
 from .builder import Builder
 from .shapes import cast_to, common_shape, describe, to_expr
-from .values import Const, Value
+from .values import Const, Tuple, Value
 
 Arguments = dict[str, Value]
 
@@ -30,9 +30,9 @@ def _pointer(builder: Builder, value: Value, what: str, span: Span) -> tuple[Exp
 def _mask(builder: Builder, value: Value, span: Span) -> Expr | None:
     if isinstance(value, Const) and value.value is None:
         return None
-    if isinstance(value, Const) and not isinstance(value.value, int):
-        remedy = "compare something, as offsets < n"
-        raise DTypeError(f"a mask is a condition, not {shown(value.value)}", span, remedy, builder.calls)
+    if isinstance(value, Tuple) or (isinstance(value, Const) and not isinstance(value.value, int)):
+        cause, remedy = no_condition(getattr(value, "value", None), isinstance(value, Tuple))
+        raise DTypeError(cause, span, remedy, builder.calls)
     expr = to_expr(Const(bool(value.value)) if isinstance(value, Const) else value, span)
     if expr.type.is_pointer or not expr.type.dtype.is_bool():
         cause, remedy = no_mask(str(expr.type))

@@ -28,7 +28,7 @@ from ..language.hints import uncallable, unfitting
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
 from .named_numbers import called_as
-from .operators import boolean
+from .operators import call_operator_method
 from .python_functions import NOTHING, PYTHON, WITH_KEYWORDS
 from .ranges import is_nonnegative
 from .returns import Result
@@ -44,11 +44,7 @@ def call_value(builder: Builder, function: Value, args: list[Value], kwargs: dic
     """`function(*args, **kwargs)`."""
     if isinstance(function, Method):
         if isinstance(function.builtin, str):
-            if len(args) != 1 or kwargs:
-                raise ArgumentError(f"{function.builtin} takes one argument", span, "", builder.calls)
-            return boolean(
-                builder, "And" if function.builtin == "logical_and" else "Or", function.self_value, args[0], span
-            )
+            return call_operator_method(builder, function, args, kwargs, span)
         return call_builtin(builder, function.builtin, [function.self_value, *args], kwargs, span)
     if not isinstance(function, Const):
         raise UnsupportedLanguageConstruct(f"{describe(function)} cannot be called", span, "", builder.calls)

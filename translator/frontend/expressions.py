@@ -195,7 +195,10 @@ def _index_tuple(builder: Builder, base: Tuple, node: Any, span: Any) -> Value:
 
 
 def _index_tile(builder: Builder, base: Expr, node: Any, span: Any) -> Value:
-    """`x[:, None]`: new axes of side 1. Of a scalar, : stands for no axis, as in Triton: a row's maximum may be a scalar."""
+    """`x[:, None]`: new axes of side 1. A : for which there is no axis stands for none, as in Triton.
+
+    Of a scalar every one does, so that None may follow: a row's maximum may be a scalar.
+    """
     builder.not_elementwise()
     axis, result = 0, base
     for element in node.slice:
@@ -205,7 +208,7 @@ def _index_tile(builder: Builder, base: Expr, node: Any, span: Any) -> Value:
         if new and axis <= result.type.rank:
             shape = (*result.type.shape[:axis], 1, *result.type.shape[axis:])
             result = Call(result.type.with_shape(shape), "expand_dims", (result,), (("axis", axis),), span=span)
-        elif new or (whole and axis >= result.type.rank and base.type.is_tile):
+        elif new:
             cause, remedy = too_few_axes(base.type.element, base.type.shape)
             raise ShapeError(cause, span, remedy, builder.calls)
         elif not whole:

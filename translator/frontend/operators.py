@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from ..diagnostics import DTypeError, Span, UnsupportedLanguageConstruct
+from ..diagnostics import ArgumentError, DTypeError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Call, Expr, Literal, Use
 from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType
@@ -17,7 +18,7 @@ from .builder import Builder
 from .named_numbers import is_c_int, named, opposite
 from .overflow import checked
 from .shapes import common_shape, describe, elementwise, to_expr
-from .values import Const, Tuple, Value, is_static
+from .values import Const, Method, Tuple, Value, is_static
 
 # LibCST operator: (op of the table, Python's function, how it composes in a C expression of constexprs).
 MOST_BITS = 1 << 16  # of integers at compile time; larger ones take long and fit nowhere
@@ -191,6 +192,43 @@ def unary(builder: Builder, word: str, value: Value, span: Span) -> Value:
     if not op:
         return value
     return checked(builder, elementwise(op, [value], span), span)
+
+
+# Operators by the names that tiles have them under as methods: those of Python.
+_BY_METHOD = {
+    "add": "Add", "sub": "Subtract", "mul": "Multiply", "truediv": "Divide", "floordiv": "FloorDivide", "mod": "Modulo",
+    "and": "BitAnd", "or": "BitOr", "xor": "BitXor", "lshift": "LeftShift", "rshift": "RightShift",
+}  # fmt: skip
+_COMPARED_BY = {op: word for word, (op, _) in COMPARISONS.items()}
+_ONE_OPERAND = {"neg": "Minus", "invert": "BitInvert"}
+
+
+def operator_method(name: str) -> tuple[Callable[..., Value], str, bool] | None:
+    """What a method of a tile computes that is an operator: the function here, its word, whether the operands change places."""
+    if name in ("logical_and", "logical_or"):
+        return boolean, "And" if name == "logical_and" else "Or", False
+    inner = name[2:-2] if name.startswith("__") and name.endswith("__") else ""
+    if inner in _ONE_OPERAND:
+        return unary, _ONE_OPERAND[inner], False
+    if inner in _COMPARED_BY:
+        return compare, _COMPARED_BY[inner], False
+    swapped = inner not in _BY_METHOD and inner[1:] in _BY_METHOD and inner.startswith("r")
+    word = _BY_METHOD.get(inner[swapped:])
+    return None if word is None else (binary, word, swapped)
+
+
+def call_operator_method(
+    builder: Builder, method: Method, args: list[Value], kwargs: dict[str, Value], span: Span
+) -> Value:
+    """A call of what `operator_method` knows, with as many operands as the operator has; the second is `other`."""
+    function, word, swapped = operator_method(method.builtin)  # type: ignore[misc]
+    args = [*args, *(value for name, value in kwargs.items() if name == "other")]
+    wanted = 0 if function is unary else 1
+    if len(args) != wanted or kwargs.keys() - {"other"}:
+        takes = "one argument, other" if wanted else "no argument"
+        raise ArgumentError(f"{method.builtin} takes {takes}", span, "", builder.calls)
+    operands = [*args, method.self_value] if swapped else [method.self_value, *args]
+    return function(builder, word, *operands, span)
 
 
 def _negated(value: Value, found: Const) -> Const:

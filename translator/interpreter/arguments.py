@@ -7,7 +7,7 @@ from typing import Any
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
 from ..language.constexpr import plain
 from ..language.dtypes import Element
-from ..language.hints import check_size, element_type, no_axis, no_mask, shown
+from ..language.hints import check_size, element_type, no_axis, no_condition, no_mask, shown
 from .tile import Known, Tile, as_tile
 
 Arguments = dict[str, Any]
@@ -85,7 +85,8 @@ def mask_of(value: Any) -> Tile | None:
     if value is None:
         return None
     if not isinstance(value, (Tile, int)):
-        raise DTypeError(f"a mask is a condition, not {shown(value)}", None, "compare something, as offsets < n")
+        cause, remedy = no_condition(value, isinstance(value, tuple))
+        raise DTypeError(cause, None, remedy)
     tile = value if isinstance(value, Tile) else as_tile(bool(value))
     if not tile.element.is_bool():
         cause, remedy = no_mask(f"{tile.element}")

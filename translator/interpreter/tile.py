@@ -101,8 +101,8 @@ class Tile(tensor):
         keys = key if isinstance(key, tuple) else (key,)
         whole = [isinstance(k, slice) and k == slice(None) for k in keys]
         axis, values = 0, self.values
-        for key, full in zip(keys, whole, strict=True):
-            if (key is None and axis > values.ndim) or (full and axis >= values.ndim and self.shape):
+        for key in keys:
+            if key is None and axis > values.ndim:
                 cause, remedy = too_few_axes(self.element, self.shape)
                 raise ShapeError(cause, None, remedy)
             values = np.expand_dims(values, axis) if key is None else values

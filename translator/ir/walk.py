@@ -174,7 +174,8 @@ def assigned_inside(statement: Statement) -> set[Variable]:
 
 def reachable(start: Iterable[Variable], steps: Mapping[Variable, Iterable[Variable]]) -> set[Variable]:
     """The variables that some lead to, with these, by any number of steps."""
-    found, pending = set(start), list(start)
+    found = set(start)
+    pending = list(found)
     while pending:
         new = set(steps.get(pending.pop(), ())) - found
         found |= new
@@ -203,15 +204,20 @@ def next_key(kernel: Kernel) -> int:
     return max((*assigned, *(p.variable.key for p in kernel.parameters)), default=-1) + 1
 
 
+def computed_from(body: tuple[Statement, ...]) -> dict[Variable, set[Variable]]:
+    """The variables that a function's body computes each of its variables from, in one step."""
+    found: dict[Variable, set[Variable]] = {}
+    for statement in statements(body):
+        if isinstance(statement, Assign):
+            used = set(used_variables(statement.value))
+            for target in statement.targets:
+                found.setdefault(target, set()).update(used)
+    return found
+
+
 def where_from(body: tuple[Statement, ...], variables: Iterable[Variable]) -> frozenset[Variable]:
     """Some variables and those that their values are computed from in a function's body."""
-    found, size = set(variables), -1
-    while size != len(found):
-        size = len(found)
-        for statement in statements(body):
-            if isinstance(statement, Assign) and not found.isdisjoint(statement.targets):
-                found.update(used_variables(statement.value))
-    return frozenset(found)
+    return frozenset(reachable(variables, computed_from(body)))
 
 
 def what_decides(body: tuple[Statement, ...]) -> set[Variable]:

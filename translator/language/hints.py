@@ -247,6 +247,13 @@ def no_range_argument(name: str, hints: Iterable[str]) -> tuple[str, str]:
     return f"this range takes no argument {name!r}", f"it takes {', '.join(('step', *hints))}"
 
 
+def no_condition(value: Any, is_tuple: bool) -> tuple[str, str]:
+    """What is wrong with a mask that is no number or tile, and what to do about it."""
+    if is_tuple:
+        return "a mask is a condition, not a tuple", "a comma behind the condition makes a tuple of it: take it away"
+    return f"a mask is a condition, not {shown(value)}", "compare something, as offsets < n"
+
+
 def no_mask(type_: str) -> tuple[str, str]:
     """What is wrong with a mask of this type, and what to do about it."""
     remedy = "load what it points to" if type_.startswith("*") else "compare it, as mask != 0"

@@ -9,6 +9,8 @@ known before the loads that it is made of are complete.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...ir.nodes import Assign, Call, Effect, For, Kernel, Statement, While
 from ...ir.structured import is_atomic
 from ...ir.walk import nested, statements, used_variables, where_from
@@ -18,25 +20,26 @@ LOADS = ("load", "box_load", "row_load")
 
 def has_to_release(kernel: Kernel, atomic: Assign | Effect) -> bool:
     """See the module docstring."""
-    call = atomic.value if isinstance(atomic, Assign) else atomic.call
-    made_of = where_from(kernel.body, used_variables(call))
+    loaded: list[Assign] = []
     for statement in _earlier(kernel, atomic):
         if isinstance(statement, Effect):
             return True
         if isinstance(statement, Assign) and isinstance(statement.value, Call):
-            call = statement.value
-            if is_atomic(call) or (call.op in LOADS and made_of.isdisjoint(statement.targets)):
+            if is_atomic(statement.value):
                 return True
-    return False
+            if statement.value.op in LOADS:
+                loaded.append(statement)
+    if not loaded:
+        return False
+    made_of = where_from(kernel.body, used_variables(atomic.value if isinstance(atomic, Assign) else atomic.call))
+    return any(made_of.isdisjoint(statement.targets) for statement in loaded)
 
 
-def _earlier(kernel: Kernel, last: Statement) -> list[Statement]:
+def _earlier(kernel: Kernel, last: Statement) -> Iterator[Statement]:
     """The statements that a program may have passed when it comes to one: in earlier trips of loops, too."""
-    found: list[Statement] = []
     for statement in statements(kernel.body):
         if isinstance(statement, (For, While)) and last in nested(statement):
-            found += nested(statement)  # itself among them
+            yield from nested(statement)  # itself among them
         if statement is last:
-            return found
-        found.append(statement)
-    return found
+            return
+        yield statement

@@ -18,7 +18,7 @@ from ...artifact import Options, Target
 from ...hardware import CHUNK_BYTES, SWIZZLED_LINE_BYTES, WARPS_OF_WARPGROUP, WORD_BYTES
 from ...ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
 from ...ir.structured import assigns
-from ...ir.walk import read_inside, statements, where_from
+from ...ir.walk import computed_from, reachable, read_inside, statements
 from ..tiles.layout import Layout
 from .dot_plan import DotPlan, Dots, Operand, Side, View
 from .instructions import (
@@ -127,9 +127,9 @@ def _computed_axes(kernel: Kernel, facts: Facts, dots: Dots) -> dict[Variable, i
     for statement in statements(kernel.body):
         if assigns(statement, "load") and statement.target.type.rank > 1 and isinstance(statement.value, Call):
             loaded[statement.target] = _contiguous_axis(statement, statement.value, facts, induction)
-    found: dict[Variable, int] = {}
+    found, steps = dict[Variable, int](), computed_from(kernel.body)
     for variable in operands:
-        made_of = where_from(kernel.body, [variable])
+        made_of = reachable([variable], steps)
         whole = {loaded[one] for one in made_of & loaded.keys() if one.type.shape == variable.type.shape}
         if len(whole) == 1:
             (found[variable],) = whole

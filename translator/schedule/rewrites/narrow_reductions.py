@@ -12,7 +12,7 @@ from dataclasses import replace
 from ...ir.nodes import Assign, Call, Expr, Kernel, Statement, Use, Variable
 from ...ir.rewrite import substituted_in, with_replaced
 from ...ir.structured import assigns
-from ...ir.walk import next_key, only_values, statements, used_variables, where_from
+from ...ir.walk import computed_from, next_key, only_values, reachable, statements, used_variables
 
 NARROW = ("fp16", "bf16")  # both have maxima of their own, which treat NaN as those of fp32 do
 
@@ -39,9 +39,10 @@ def with_narrow_reductions(kernel: Kernel) -> Kernel:
 def _is_reduced_beside(kernel: Kernel, statement: Assign) -> bool:
     """Whether another reduction, which does not need the result of this one, reads the same wide tile."""
     wide = set(used_variables(statement.value))
+    steps = computed_from(kernel.body)
     for other in statements(kernel.body):
         if other is not statement and isinstance(other, Assign) and assigns(other, "reduce"):
-            made_of = where_from(kernel.body, used_variables(other.value))
+            made_of = reachable(used_variables(other.value), steps)
             if wide <= made_of and statement.target not in made_of:
                 return True
     return False
