@@ -32,6 +32,7 @@ from ..language.dtypes import DType, PointerType, float32, float64, int32
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS
 from ..schedule.accesses.agreed_loads import agreed_loads
+from ..schedule.accesses.common_tests import loads_with_common_tests
 from ..schedule.accesses.pointers import lasting_loads, read_only_pointers
 from ..schedule.plan import Schedule
 from ..schedule.tiles.layout import Layout
@@ -197,7 +198,13 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing)
         names,
         axis_names,
         SharedMemory(names, _turns(kernel, facts, schedule, sharing)),
-        MemoryFacts(read_only_pointers(kernel), Origins(kernel.body), lasting_loads(kernel), agreed_loads(kernel)),
+        MemoryFacts(
+            read_only_pointers(kernel),
+            Origins(kernel.body),
+            lasting_loads(kernel),
+            agreed_loads(kernel),
+            loads_with_common_tests(kernel, facts),
+        ),
         Arithmetic(wrapping_calls(kernel, facts.definitions), _doubles(kernel)),
         frozenset(given.values()),
     )

@@ -41,12 +41,14 @@ class MemoryFacts:
       origins: which arguments an address may come from.
       lasts: whether a load brings the same wherever it stands.
       agreed: scalars that one thread loads for all.
+      tested_alike: tiles whose masks have parts in common with others of their block.
     """
 
     read_only: frozenset[Variable] = frozenset()
     origins: Origins = field(default_factory=lambda: Origins(()))
     lasts: Callable[[Call], bool] = lambda load: False
     agreed: frozenset[Variable] = frozenset()
+    tested_alike: frozenset[Variable] = frozenset()
 
 
 @frozen

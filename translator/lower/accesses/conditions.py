@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ...analysis.axis_info import axis_info
 from ...ir.c_operators import PRECEDENCE
-from ...ir.nodes import Call, Expr, Literal, Statement
+from ...ir.nodes import Call, Expr, Literal, Statement, Variable
 from ...ir.walk import MOVES
 from ...language.dtypes import int32, int64
 from ...schedule.accesses.access import Access, Bound
@@ -18,9 +18,10 @@ from ..text.unit import Branch, Comment, Node
 from .vectors import width_name
 
 
-def uniform_test(context: Context, access: Access, point: Point) -> Text | None:
-    """The part of the mask that decides for a whole vector; None when there is none."""
-    return conjunction([context.speller.spell(test, point) for test in access.tests], _at_once(context, access))
+def uniform_test(context: Context, access: Access, point: Point, loaded: Variable | None = None) -> Text | None:
+    """The part of the mask that decides for a whole vector; None when there is none. `loaded` is the tile of a load."""
+    tests = [context.speller.spell(test, point) for test in access.tests]
+    return conjunction(tests, _at_once(context, access, loaded))
 
 
 def why_one_test(context: Context, statement: Statement, access: Access, layout: Layout) -> tuple[Node, ...]:
@@ -88,19 +89,21 @@ def _not_widened(limit: Expr) -> Expr:
     return limit.args[0] if widens and limit.type.dtype == int64 else limit  # type: ignore[attr-defined]
 
 
-def all_tests(context: Context, access: Access, point: Point) -> Text | None:
-    """The whole mask at one element."""
+def all_tests(context: Context, access: Access, point: Point, loaded: Variable | None = None) -> Text | None:
+    """The whole mask at one element; `loaded` is the tile of a load."""
     tests = [context.speller.spell(test, point) for test in access.tests]
     tests += [_bound_test(context, bound, point) for bound in access.bounds]
-    return conjunction(tests, _at_once(context, access))
+    return conjunction(tests, _at_once(context, access, loaded))
 
 
-def _at_once(context: Context, access: Access) -> bool:
+def _at_once(context: Context, access: Access, loaded: Variable | None) -> bool:
     """Whether all parts of a mask are computed before any decides: around a quotient in one of them there would be a branch.
 
-    Behind branches nothing that one element's address and mask take overlaps with another's.
+    So there would be around loads that have one in common (`schedule/accesses/common_tests.py`). Behind branches nothing that one
+    element's address and mask take overlaps with another's.
     """
-    return len(access.tests) > 1 and any(map(context.speller.takes_long, access.tests))
+    slow = len(access.tests) > 1 and any(map(context.speller.takes_long, access.tests))
+    return slow or loaded in context.memory.tested_alike
 
 
 def _bound_test(context: Context, bound: Bound, point: Point) -> Text:

@@ -41,7 +41,7 @@ def loaded_element(context: Context, statement: Assign, access: Access) -> tuple
     found = found_offsets(context, statement, target, pointer, layout) if plain else None
 
     def one(point: Point, place: str = "") -> Text:
-        condition = all_tests(context, access, point)
+        condition = all_tests(context, access, point, None if load else target)
         otherwise = fallback_text(context, other, target.type, point) if condition else Text("")
         if condition and load:
             return Text(f"{load}({context.speller.text(pointer, point)}, {condition.text}, {otherwise.text})")

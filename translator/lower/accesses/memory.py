@@ -237,7 +237,7 @@ def _load_vector(
             "source": source,
             "suffix": f"_{modifier}" if modifier else "",
         }
-        test, count = uniform_test(context, access, point), valid_count(context, access, point)
+        test, count = uniform_test(context, access, point, target), valid_count(context, access, point)
         kind = "bounded" if count else "if" if test else ""
         bools = target.type.dtype.is_bool()
         helper = "_".join(filter(None, ("load_bools" if bools else "load_vec", kind, modifier)))
