@@ -101,4 +101,4 @@ def test_which_loads_leave_their_branch(what: str, moves: bool) -> None:
     signature = f"*fp32:16, *fp16:16, *fp32:16, *fp32:16, *fp32:16, i32, i32, 64, '{what}'"
     source = gradients.translate(signature, num_warps=1).source
     assert "next_g" in source
-    assert ("next_o" in source) == moves
+    assert ("next_last" in source) == moves
