@@ -48,10 +48,10 @@ def text_of(kernel: object, signature: str) -> str:
 def test_own_elements_and_scalars_tell_l2() -> None:
     text = text_of(product, "*fp16:16, *i8:16, *fp32:16, *fp32:16, i32:16, i32:16, 16, 64, 64")
     loop = text[text.index('extern "C"') :]
-    assert "cp_async_16(&a[stage]" in loop and "cp_async_4_evict_first(&b_ahead[stage]" in loop
+    assert "cp_async_16(&a[stage]" in loop and "cp_async_16_evict_first(&b_ahead[stage]" in loop
     assert "cp_async_4_evict_first(&scale_ahead[stage]" in loop
     assert "load_vec_evict_first" not in text and "__ldcs" not in text  # from shared memory they are read as any other
-    assert text.count("createpolicy.fractional.L2::evict_first") == 1
+    assert text.count("createpolicy.fractional.L2::evict_first") == 2  # in a helper for each size
 
 
 def test_operands_in_shared_memory_tell_l2() -> None:
