@@ -185,5 +185,5 @@ def test_a_line_of_which_only_the_load_stands_there_says_so() -> None:
     text = words_of_eight.translate(
         "*fp16:16, *i32:16, *fp32:16, i32:16, 128, 128, 64", arch="sm_90a", num_warps=8
     ).source
-    assert text.count("(from where it was copied, the rest formed where it is used)") == 1
+    assert text.count("(the multiplying warps' part, the rest formed where it is used)") == 1
     assert ">> " not in text[text.index("the rest formed where") :].split("// L")[0]
