@@ -29,7 +29,7 @@ def test_elements_of_a_sector_go_to_neighbouring_threads(run_everywhere: Any) ->
     _, out = run_everywhere(every_second, (1,), x, np.zeros(64, np.float32), 64, 4, tolerance=1e-6)
     np.testing.assert_allclose(out, x[:, :, 1].astype(np.float64).sum(0), rtol=1e-5, atol=1e-5)
     source = every_second.translate("*fp32:16, *fp32:16, 64, 4", num_warps=8).source
-    assert "const int row = tid % ROW_THREADS, col = tid / ROW_THREADS;" in source
+    assert "const int col = tid / ROW_THREADS, row = tid % ROW_THREADS;" in source
 
 
 def test_axes_go_to_threads_by_their_distance(run_everywhere: Any) -> None:

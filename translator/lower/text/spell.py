@@ -196,7 +196,10 @@ class Speller:
                 is_double = word in self.arithmetic.doubles and element.name == "fp32"
                 return Text(f"static_cast<float>({word})" if is_double else word)
         number = int(literal.value) if _is_integer(element) else None
-        return Text(text, UNARY if text.startswith("-") else ATOM, number=number)
+        precedence = UNARY if text.startswith("-") else ATOM
+        digits = text.removesuffix("LL")
+        narrow = Text(digits, precedence, number=number) if digits.isdecimal() and digits != text else None
+        return Text(text, precedence, number=number, narrow=narrow)
 
     def _call(self, call: Call, point: Point | None, wide: bool) -> Text:
         below = [self._down(call, arg, point) for arg in call.args]
