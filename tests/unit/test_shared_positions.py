@@ -29,6 +29,8 @@ def unpacked_weights(a_ptr, w_ptr, c_ptr, N, K, EACH: tl.constexpr, BITS: tl.con
         )
         if MASK == "words":
             word = tl.load(w_ptr + place, mask=(k // EACH < K // EACH)[:, None] & (cols < N)[None, :], other=0)
+        elif MASK == "not below":
+            word = tl.load(w_ptr + place, mask=(k // EACH >= 0)[:, None] & (cols < N)[None, :], other=0)
         elif MASK == "weights":
             word = tl.load(w_ptr + place, mask=(k < K)[:, None] & (cols < N)[None, :], other=0)
         else:
@@ -111,6 +113,7 @@ def planned(kernel: Any, signature: str, warps: int = 8) -> Translation:
         ("u8", "4, 2, True, 'none', 64, 128, 64", True),
         ("i32", "8, 4, False, 'words', 64, 128, 64", True),
         ("i32", "8, 4, False, 'weights', 64, 128, 64", False),  # a bound of weights is none of words
+        ("i32", "8, 4, False, 'not below', 64, 128, 64", False),  # quotients of -7 to 7 are alike
         ("u8", "4, 2, False, 'none', 64, 128, 16", False),  # 4 lines: no whole pattern of the swizzle
     ],
 )

@@ -38,6 +38,10 @@ def find_sizes(mask: Expr | None, dims: tuple[BoxDim, ...], site: Site) -> tuple
         number = next((n for n, dim in enumerate(dims) if dim.axis == lane), None)
         if number is None or dims[number].sharing != position.sharing:
             raise NotAffineError("the mask is not a bound of a coordinate")
+        if (
+            position.lowest and position.sharing > 1
+        ):  # quotients are rounded towards zero: those of -7 to 7 by 8 are alike
+            raise NotAffineError("the mask excludes quotients below a number")
         start = site.numeric.sum(dims[number].start)
         limit = plus(start, position.value)
         if position.lowest:

@@ -26,9 +26,8 @@ from ..tiles.layout import Layout, blocked
 from .ring_plan import Rings
 from .warp_copies import is_computed_anywhere, numbers_ahead
 
-MANY_MORE = (
-    4  # copies of a thread that holds them for one of a thread that need not: each takes its address, and its turn
-)
+# Copies of a thread that copies what it holds, for one of a thread that need not: each takes its address, and its turn.
+MANY_MORE = 4
 
 
 @frozen

@@ -152,7 +152,7 @@ def may_load_more(kernel: Kernel, schedule: Schedule) -> bool:
         list(top_statements(s.body)) for s in statements(kernel.body) if isinstance(s, For) and s.variable in copied
     ]
     computed = {key for key, dot in schedule.dots.items() if dot.fragment is not None}
-    waiting = [body for body in loops if several_products(body) or computed & {s for s in body}]
+    waiting = [body for body in loops if several_products(body) or not computed.isdisjoint(body)]
     values = [s.value for body in waiting for s in body if isinstance(s, Assign)]
     return any(isinstance(value, Call) and value.op == "load" for value in values)
 
