@@ -110,3 +110,9 @@ def test_what_is_divided_without_a_rest_stays_aligned() -> None:
     info = axis_info(halves, {SCALAR: known_divisor(16)})
     assert info.divisibility == (8,) and not info.nonnegative  # whatever the scalar's sign is
     assert axis_info(halves, {SCALAR: known_divisor(1)}).divisibility == (1,)
+
+
+def test_remainders_of_what_may_be_negative_keep_what_divides_both() -> None:
+    number = Call(TILE, "mul", (Use(TILE, Variable("x", TILE, 7)), Literal(TILE, 48)))
+    info = axis_info(Call(TILE, "mod", (number, Literal(TILE, 64))), {})
+    assert info.divisibility == (16,) and info.contiguity == (1,) and not info.nonnegative

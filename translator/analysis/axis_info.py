@@ -231,9 +231,10 @@ def _mod(call: Call, args: list[AxisInfo]) -> AxisInfo:
     left, right = args
     if right.value == 1:
         return constant(call.type, 0)
-    if not left.nonnegative:
-        return replace(unknown(call.type), constancy=_gcds(left.constancy, right.constancy))
     axes = range(len(left.contiguity))
+    if not left.nonnegative:  # what divides both divides what is left, whatever its sign
+        common = tuple(gcd(left.everywhere(a), right.everywhere(a)) for a in axes)
+        return replace(unknown(call.type), divisibility=common, constancy=_gcds(left.constancy, right.constancy))
     steady = [gcd(left.divisibility[a], right.divisibility[a]) for a in axes]
     runs = tuple(gcd(gcd(left.contiguity[a], steady[a]), right.constancy[a]) for a in axes)
     divisors = tuple(gcd(left.start_divisor(a, runs[a]), right.everywhere(a)) for a in axes)

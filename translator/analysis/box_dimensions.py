@@ -74,6 +74,10 @@ class Site:
         self.divisors |= {variable: facts.known[variable] for variable in fixed if variable in facts.known}
         self.numeric = self.reader(numeric=True)
 
+    def at(self, statement: Statement) -> Site:
+        """The same questions at another statement."""
+        return Site(statement, self.kernel, self.facts, self.induction, self.mapped, self.fixed, self.shared)
+
     def reader(self, numeric: bool, strides: frozenset[int] = frozenset()) -> Reader:
         """A reader of the scalars at the statement."""
 

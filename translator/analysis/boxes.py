@@ -188,7 +188,7 @@ def _sign_guards(dims: tuple[BoxDim, ...], from_zero: set[int], site: Site) -> l
 
     A tensor copy fills with zeros what lies before the tensor, any other copy reads it.
     """
-    signs = find_signs(site.kernel, site.facts, site.induction, site.statement, site.reader)
+    signs = find_signs(site)
     guards: list[Expr] = []
     for number, dim in enumerate(dims):
         if (number in from_zero) == site.mapped:
@@ -197,9 +197,8 @@ def _sign_guards(dims: tuple[BoxDim, ...], from_zero: set[int], site: Site) -> l
         if needed is None:
             where = f"axis {dim.axis}" if dim.axis is not None else f"the stride {parameter_text(dim.stride)}"
             raise NotAffineError(f"the start along {where} may be negative")
-        for variable in sorted(needed, key=lambda v: v.key):
-            use = Use(variable.type, variable)
-            guards.append(Call(ValueType(int1), "ge", (use, Literal(use.type, 0))))
+        for least in sorted(needed, key=lambda e: (min(v.key for v in used_variables(e)), parameter_text(e))):
+            guards.append(Call(ValueType(int1), "ge", (least, Literal(least.type, 0))))
     return guards
 
 

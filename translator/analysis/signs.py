@@ -1,13 +1,14 @@
 """Whether an index can be negative: copies of boxes fill with zeros what lies before a tensor's start, loads do not.
 
-In: a scalar. Out: the parameters that must not be negative for the scalar not to be, or None where it cannot be told.
+In: a scalar. Out: the parameters, and sums of such, that must not be negative for the scalar not to be, or None where it
+cannot be told.
 Taken for granted: divisors are positive, and what is loaded from memory to be used as an index is not negative; nor is what a
-loop adds up to an index from what it loads, such as the distances from one block of a list to the next.
+loop adds up to an index from what it loads, such as the distances from one block of a list to the next. A variable that loops
+and branches change is not negative if no value is that it gets, where none that it had before was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import gcd
 
@@ -19,7 +20,6 @@ from ..ir.nodes import (
     Effect,
     Expr,
     For,
-    Kernel,
     Literal,
     Note,
     Return,
@@ -30,14 +30,15 @@ from ..ir.nodes import (
 from ..ir.rewrite import substituted
 from ..ir.structured import is_elementwise
 from ..ir.walk import path_to, statements, top_statements, used_variables
-from .affine import Sum, Term, plus, times
+from .affine import NotAffineError, Sum, Term, build, minus, plus, times
 from .axis_info import axis_info
+from .box_dimensions import Site
 from .coordinates import Reader
 from .facts import Facts
 from .induction import Induction, Source
 
-Needed = frozenset[Variable] | None  # parameters that must not be negative; None: unknown
-NOTHING: frozenset[Variable] = frozenset()
+Needed = frozenset[Expr] | None  # what must not be negative, of parameters; None: unknown
+NOTHING: frozenset[Expr] = frozenset()
 
 
 @frozen
@@ -45,27 +46,42 @@ class Signs:
     """What is known of signs at one statement.
 
     Attributes:
-      facts, induction: of the kernel.
-      statement: where the scalars are used.
+      site: where the scalars are used.
       loops: the loop of every loop variable.
-      assumed: variables that `tl.assume` promises not to be negative, wherever the statement is reached.
+      assigned: the assignments of every other variable.
+      assumed: variables that `tl.assume` promises not to be negative, wherever the statement is reached; and those of which
+        it is to be shown for a value under the assumption that it holds for all earlier ones.
       loaded: variables whose values come from memory or from a reduction.
       readable, numeric: readers of scalars at the statement.
     """
 
-    facts: Facts
-    induction: Induction
-    statement: Statement
+    site: Site
     loops: dict[Variable, For]
+    assigned: dict[Variable, list[Assign]]
     assumed: frozenset[Variable]
     loaded: frozenset[Variable]
     readable: Reader
     numeric: Reader
 
+    @property
+    def facts(self) -> Facts:
+        """Of the kernel."""
+        return self.site.facts
+
+    @property
+    def induction(self) -> Induction:
+        """Of the kernel."""
+        return self.site.induction
+
+    @property
+    def statement(self) -> Statement:
+        """Where the scalars are used."""
+        return self.site.statement
+
     def needed(self, expr: Expr) -> Needed:
-        """The parameters that must not be negative for `expr` not to be negative."""
+        """The parameters, and sums of such, that must not be negative for `expr` not to be negative."""
         found = self._sum(self.readable.sum(expr))
-        return self._sum(self._from_first_trip(self.numeric.sum(expr))) if found is None else found
+        return self._by_numbers(self.numeric.sum(expr)) if found is None else found
 
     def _sum(self, terms: Sum) -> Needed:
         if any(term.coefficient < 0 for term in terms):
@@ -89,14 +105,31 @@ class Signs:
         if variable in self.assumed or variable in self.loaded:
             return NOTHING
         if variable in self.readable.parameters:
-            return frozenset((variable,))
+            return frozenset((Use(variable.type, variable),))
         if variable in self.loops:
             return self._loop_variable(self.loops[variable])
         definition = self.induction.definition(variable, self.statement)
         if definition is not None:
             return self.needed(definition)
         known = self.facts.environments.get(self.statement, {}).get(variable)
-        return NOTHING if (known is not None and known.nonnegative) or self._adds_up_loaded(variable) else None
+        if (known is not None and known.nonnegative) or self._adds_up_loaded(variable):
+            return NOTHING
+        return self._each_value(variable)
+
+    def _each_value(self, variable: Variable) -> Needed:
+        """What every assignment of a variable needs, if none of its earlier values was negative."""
+        assignments = self.assigned.get(variable, [])
+        if not assignments or not all(len(s.targets) == 1 and is_elementwise(s.value) for s in assignments):
+            return None
+        found = []
+        for assignment in assignments:
+            there = find_signs(self.site.at(assignment))
+            there = replace(there, assumed=there.assumed | self.assumed | {variable})
+            try:
+                found.append(there.needed(assignment.value))
+            except NotAffineError:
+                return None
+        return _all(found)
 
     def _adds_up_loaded(self, variable: Variable) -> bool:
         """Whether a loop changes a variable by numbers from memory, and by no other; or whether it is a total of such."""
@@ -170,7 +203,46 @@ class Signs:
         if found is not None:
             return found
         terms = self.numeric.sum(call)
-        return None if _has_factor(terms, call) else self._sum(self._from_first_trip(terms))
+        return None if _has_factor(terms, call) else self._by_numbers(terms)
+
+    def _by_numbers(self, terms: Sum) -> Needed:
+        """The same for a sum that is read by numbers: its part that is arithmetic in parameters, if the rest is not negative."""
+        terms = self._from_first_trip(terms)
+        found, fixed = self._difference(terms), self._undecided(terms)
+        if found is None and fixed and (rest := self._difference(minus(terms, fixed))) is not None:
+            return rest | {build(fixed)}
+        return found
+
+    def _undecided(self, terms: Sum) -> Sum:
+        """What is subtracted that is arithmetic in parameters, with what of such is added; nothing where numbers decide."""
+        fixed = tuple(t for t in terms if all(_is_of_parameters(f, self.readable.parameters) for f in t.factors))
+        subtracted = [term for term in fixed if term.coefficient < 0]
+        if all(term.unknowns for term in subtracted):  # what has no factor in common makes the sum only greater
+            factors = {factor for term in subtracted for factor in term.factors}
+            fixed = tuple(term for term in fixed if term in subtracted or factors.intersection(term.factors))
+        return fixed if subtracted and any(term.unknowns for term in fixed) else ()
+
+    def _difference(self, terms: Sum) -> Needed:
+        """The same for a sum of which what is subtracted may be a part of what is added."""
+        terms = self._without_remainders(terms)
+        for term in terms if any(term.coefficient < 0 for term in terms) else ():
+            match term.factors:
+                case (Call(op="minimum", args=args),) if term.coefficient > 0:
+                    others, times_over = minus(terms, (term,)), (Term(term.coefficient),)
+                    ways = [plus(others, times(times_over, self.numeric.sum(arg))) for arg in args]
+                    return _all([self._difference(way) for way in ways])
+        return self._sum(terms)
+
+    def _without_remainders(self, terms: Sum) -> Sum:
+        """A sum, or less than it: without differences of a divisor and a remainder by it, which are positive."""
+        for term in terms:
+            match term.factors:
+                case (Call(op="mod", args=(_, divisor)),) if term.coefficient < 0:
+                    distance = minus(self.numeric.sum(divisor), (replace(term, coefficient=1),))
+                    rest = plus(terms, times((Term(term.coefficient),), distance))
+                    if sum(t.coefficient < 0 for t in rest) < sum(t.coefficient < 0 for t in terms):
+                        return self._without_remainders(rest)
+        return terms
 
     def _from_first_trip(self, terms: Sum) -> Sum:
         """Every loop variable as its least value plus something that is not negative: `k - start` then is not."""
@@ -192,18 +264,21 @@ class Signs:
         return times((replace(term, factors=tuple(factors)),), value)
 
 
-def find_signs(
-    kernel: Kernel, facts: Facts, induction: Induction, statement: Statement, readers: Callable[[bool], Reader]
-) -> Signs:
-    """Prepares questions about signs at a statement; `readers(numeric)` makes a reader of scalars there."""
+def find_signs(site: Site) -> Signs:
+    """Prepares questions about signs at a statement."""
+    kernel, facts, statement = site.kernel, site.facts, site.statement
     all_statements = list(statements(kernel.body))
     loops = {s.variable: s for s in all_statements if isinstance(s, For)}
+    assigned: dict[Variable, list[Assign]] = {}
+    for assignment in (s for s in all_statements if isinstance(s, Assign)):
+        for variable in assignment.targets:
+            assigned.setdefault(variable, []).append(assignment)
     always = (s for block, _ in path_to(kernel.body, statement) or () for s in top_statements(block))
     conditions = [s.call.args[0] for s in always if isinstance(s, Effect) and s.call.op == "assume"]
     loaded = {v for s in all_statements if isinstance(s, Assign) and not is_elementwise(s.value) for v in s.targets}
     once = frozenset(v for v in loaded if facts.assignments[v] == 1)
     promised = frozenset(v for condition in conditions for v in _promised(condition) if facts.assignments[v] <= 1)
-    return Signs(facts, induction, statement, loops, promised, once, readers(False), readers(True))
+    return Signs(site, loops, assigned, promised, once, site.reader(numeric=False), site.numeric)
 
 
 def _inlined(call: CallFunction) -> Expr | None:
@@ -237,12 +312,22 @@ def _promised(condition: Expr) -> list[Variable]:
     return []
 
 
+def _is_of_parameters(expr: Expr, parameters: frozenset[Variable]) -> bool:
+    """Whether an expression is arithmetic that the launcher can do."""
+    match expr:
+        case Use(variable=variable):
+            return variable in parameters and not variable.type.is_pointer
+        case Call(op="add" | "mul" | "floordiv", args=args):
+            return all(_is_of_parameters(arg, parameters) for arg in args)
+    return isinstance(expr, Literal)
+
+
 def _has_factor(terms: Sum, expr: Expr) -> bool:
     return any(factor == expr for term in terms for factor in term.factors)
 
 
 def _all(found: list[Needed]) -> Needed:
-    result: frozenset[Variable] = NOTHING
+    result = NOTHING
     for needed in found:
         if needed is None:
             return None

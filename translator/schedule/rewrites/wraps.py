@@ -246,7 +246,7 @@ class _Removal:
             return False
         if terms is None:
             return False
-        signs = find_signs(self.kernel, self.facts, self.induction, load, site.reader)
+        signs = find_signs(site)
         return signs.needed(build(scalar_part(terms))) == NOTHING
 
     # ------------------------------------------------------------------------------------------------------- the masks
