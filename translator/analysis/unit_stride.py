@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
 
 Steps = dict[int, int]  # by axis
+FEW = 8  # neighbours: remainders by less wrap around in most places where threads side by side look
 THROUGH = ("hint", "cast", "mod", "minimum", "maximum")  # the first operand's neighbours mostly stay neighbours
 
 
@@ -21,7 +22,7 @@ def unit_axes(expr: Expr, definitions: Mapping[Variable, Expr]) -> frozenset[int
 
 
 def steps(expr: Expr, definitions: Mapping[Variable, Expr], known: dict[Variable, Steps] | None = None) -> Steps:
-    """By how much an expression mostly rises along its axes, where numbers tell.
+    """By how much an expression mostly rises, or falls, along its axes, where numbers tell.
 
     `known` keeps what is found for variables: they are mentioned many times, by each other too.
     """
@@ -40,6 +41,8 @@ def steps(expr: Expr, definitions: Mapping[Variable, Expr], known: dict[Variable
     match expr.op:
         case "add" | "ptr_add":
             return {axis: below[0].get(axis, 0) + below[1].get(axis, 0) for axis in (*below[0], *below[1])}
+        case "sub":
+            return {axis: below[0].get(axis, 0) - below[1].get(axis, 0) for axis in (*below[0], *below[1])}
         case "mul":
             for factor, factors in zip(expr.args, reversed(below), strict=True):
                 if isinstance(factor, Literal) and factor.value > 0:
@@ -50,6 +53,15 @@ def steps(expr: Expr, definitions: Mapping[Variable, Expr], known: dict[Variable
         case "expand_dims":
             new = expr.attribute("axis")
             return {axis + (axis >= new): step for axis, step in below[0].items()}
+        case "mod" if isinstance(divisor := _scalar(expr.args[1]), Literal) and divisor.value < FEW:
+            return {}
         case "permute":
             return {expr.attribute("order").index(axis): step for axis, step in below[0].items()}
-    return below[0] if expr.op in ("sub", *THROUGH) else {}
+    return below[0] if expr.op in THROUGH else {}
+
+
+def _scalar(expr: Expr) -> Expr:
+    """What all elements of a tile are, where it is made of a scalar."""
+    while isinstance(expr, Call) and expr.op == "broadcast":
+        expr = expr.args[0]
+    return expr
