@@ -39,6 +39,27 @@ def rotated(x_ptr, y_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
         tl.store(y_ptr + step * A * B * C + (b * C + c) * A + a, x + step)
 
 
+@triton.jit
+def counts_of_bins(x_ptr, count_ptr, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x, bins = tl.load(x_ptr + i, mask=i < n, other=BINS), tl.arange(0, BINS)
+    tl.atomic_add(count_ptr + bins, tl.sum((x[:, None] == bins[None, :]).to(tl.int32), 0))
+
+
+@triton.jit
+def largest_of_rows(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    for row in range(tl.program_id(0), n, tl.num_programs(0)):
+        tl.atomic_max(out_ptr + i, tl.load(x_ptr + row * BLOCK + i), sem="relaxed")
+
+
+@triton.jit
+def add_rows(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    for row in range(tl.program_id(0), n, tl.num_programs(0)):
+        tl.atomic_add(out_ptr + i, tl.load(x_ptr + row * BLOCK + i), sem="relaxed")
+
+
 SIGNATURE = "*{0}:16, *{0}:16, i32:16, i32:16, 64, 64"
 
 
@@ -267,3 +288,27 @@ def test_a_tile_that_is_loaded_in_two_places(run_everywhere: Any, turned: int) -
     x = np.random.default_rng(9).integers(-9, 9, (2, 32, 32)).astype(np.float32)
     *_, out = run_everywhere(one_or_the_other, (1,), x[0], x[1], np.zeros((32, 32), np.float32), turned, SIDE=32)
     assert np.array_equal(out, 2 * (x[0].T if turned else x[1]))
+
+
+def test_atomics_of_one_element_go_to_neighbouring_threads(run_everywhere: Any) -> None:
+    x = np.random.default_rng(5).integers(0, 64, 700).astype(np.int32)
+    _, count = run_everywhere(counts_of_bins, (3,), x, np.zeros(64, np.int32), 700, 64, 256)
+    np.testing.assert_array_equal(count, np.bincount(x, minlength=64))
+    source = counts_of_bins.translate("*i32:16, *i32:16, i32, 64, 256").source
+    assert (
+        "if (tid < SLOT_THREADS) atomicAdd(count_ptr + e_again, sum_moved);".replace("e_again", "bins_again") in source
+    )
+
+
+def test_atomics_beside_loads_of_vectors(run_everywhere: Any) -> None:
+    x = np.random.default_rng(6).integers(-99, 99, (9, 512)).astype(np.int32)
+    _, out = run_everywhere(largest_of_rows, (2,), x, np.full(512, -999, np.int32), 9, 512)
+    np.testing.assert_array_equal(out, x.max(0))
+    tiles = largest_of_rows.translate("*i32:16, *i32:16, i32, 512").source
+    assert "4 x 128 threads" in tiles  # by vectors, four requests would each touch every fourth element
+
+
+def test_sums_of_floats_stay_vectors() -> None:
+    source = add_rows.translate("*fp32:16, *fp32:16, i32, 512", arch="sm_90a").source
+    assert "atomic_add_vec<VEC>" in source
+    assert "4 x 128 threads" in add_rows.translate("*fp32:16, *fp32:16, i32, 512", arch="sm_80").source

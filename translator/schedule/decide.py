@@ -47,14 +47,14 @@ from .tiles.shared_room import shared_room
 
 def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings, blocks: int = 1) -> Schedule:
     """The schedule of a kernel with rings; where a warpgroup loads, for so many `blocks` on a multiprocessor."""
-    problem = find_problem(kernel, facts)
+    problem = find_problem(kernel, facts, target)
     thread_bits = (options.num_warps * WARP_SIZE).bit_length() - 1
     dots = with_stages(plan_dots(kernel, facts, options, target), rings)
     dots = held_operands(kernel, facts, dots, words_of_b(problem, dots))
     dots = with_computed_operands(kernel, facts, dots, options.num_warps)
     solve(problem, kernel, dots, thread_bits)
     own_layout = own_layouts(problem, thread_bits)
-    coalesce_stores(problem, kernel, target, own_layout, follow)
+    coalesce_stores(problem, kernel, own_layout, follow)
     if not dots.plans:
         coalesce_loads(problem, kernel, own_layout)
     dots = _of_used(with_register_operands(dots, of_variables(problem)), kernel, facts)

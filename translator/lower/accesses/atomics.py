@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 
 from ...analysis.masks import conjuncts
-from ...hardware import ACCESS_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Variable
 from ...ir.types import padded
 from ...language.dtypes import DType
 from ...schedule.accesses.access import padding_tests, plan_access
+from ...schedule.accesses.atomic_widths import elements_at_once
 from ...schedule.accesses.releases import has_to_release
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
@@ -29,7 +29,6 @@ from .memory_order import note_atomic, order_after_loads, order_among_stores, te
 from .told import told_by_one
 from .vectors import registers_of_runs, vectors, width_name
 
-PAIR_BYTES = 4  # of two elements of 16 bits
 FENCES = {"cta": "__threadfence_block();", "gpu": "__threadfence();", "sys": "__threadfence_system();"}
 SCOPES = {"cta": "_block", "gpu": "", "sys": "_system"}
 FUNCTIONS = {
@@ -171,7 +170,7 @@ def _by_vectors(
 ) -> tuple[Node, ...]:
     """Sums whose results nobody reads, several neighbours at a time; nothing where memory or the mask does not allow that."""
     pointer, value = call.args[:2]
-    most = _most_at_once(context, call)
+    most = elements_at_once(call, context.schedule.target)
     if most == 1:
         return ()
     environment = context.facts.environments[statement]
@@ -187,14 +186,6 @@ def _by_vectors(
         return guarded(uniform_test(context, access, point), Line(f"{helper}<{width}>({', '.join(arguments)});"))
 
     return (*prepare, *vectors(context, layout, access, one))
-
-
-def _most_at_once(context: Context, call: Call) -> int:
-    """How many neighbours one instruction adds, each atomically: a packet from sm_90 on, before that a pair of 16 bits."""
-    element = pointee(call.args[0])
-    if call.op != "atomic_add" or element.name not in ("fp16", "bf16", "fp32"):
-        return 1
-    return (ACCESS_BYTES if context.schedule.target.has_vector_atomics else PAIR_BYTES) // element.itemsize
 
 
 def _vector_helper(context: Context, call: Call, bounded: bool) -> str:

@@ -2,7 +2,8 @@
 
 In: a problem with all its answers. Out: other answers for such accesses: a layout of their own, along the axis that memory
 has contiguous. The tile is converted for it, which costs a pass through shared memory; scattered elements cost a sector of 32
-bytes each. Transposes are stored so, and tiles whose loads have another axis contiguous than their stores. Of a tile that a
+bytes each. Transposes are stored so, and tiles whose loads have another axis contiguous than their stores. An atomic that has
+one element to an instruction wants neighbouring elements in neighbouring threads: L2 serves it sector by sector. Of a tile that a
 warp writes in pieces below a sector, as the sums of tensor cores are held, neighbouring lanes exchange registers instead:
 
   held    axis 1: REGISTER 0 1 REGISTER REGISTER    halves: 4 lanes write 16 bytes together
@@ -13,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...artifact import Target
 from ...hardware import ACCESS_BYTES, LANE_BITS, SECTOR_BYTES, WORD_BYTES
 from ...ir.nodes import Assign, Call, Effect, For, Kernel, Variable, While
+from ...ir.structured import is_atomic
 from ...ir.walk import statements
 from ..tiles.layout import REGISTER, Layout, bits_of
 from ..tiles.layout_problem import Access, Node, Path, Problem
 
 GAIN = 2  # times as many bytes side by side make up for the conversion
+GAIN_OF_ELEMENTS = 4  # where these go to memory one by one
 MANY_COPIES = 4  # of each element: one thread in so many stores anything, so little that a barrier for all costs more
 GAIN_OF_LOADS = 8  # the cache has what a warp has not taken of a sector
 MOST_BYTES = 64 << 10  # of a tile that is converted: its way leads through shared memory
@@ -29,18 +31,18 @@ MOST_BYTES = 64 << 10  # of a tile that is converted: its way leads through shar
 def coalesce_stores(
     problem: Problem,
     kernel: Kernel,
-    target: Target,
     own_layout: Callable[[Node], Layout],
     follow: Callable[[Layout, Path], Layout | None],
 ) -> None:
-    """Answers anew for scattered stores, and for sums where these go to memory by vectors as stores do.
+    """Answers anew for scattered stores, and for atomics whose results nobody reads.
 
     `own_layout` is the best layout of a statement's accesses alone; `follow` gives the layout of what a path leads to.
     """
-    ops = ("store", "atomic_add") if target.has_vector_atomics else ("store",)
     for statement in statements(kernel.body):
         node = statement
-        if not isinstance(statement, Effect) or statement.call.op not in ops or node not in problem.answers:
+        if not isinstance(statement, Effect) or node not in problem.answers:
+            continue
+        if statement.call.op != "store" and not is_atomic(statement.call):
             continue
         (access,) = problem.accesses[node]
         shape = problem.shapes[node]
@@ -49,9 +51,10 @@ def coalesce_stores(
         if statement.call.op == "store" and _copies(problem.answers[node]) >= MANY_COPIES:
             continue
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
-        if now < SECTOR_BYTES and _bytes_side_by_side(own, access) >= GAIN * now:
+        gain = GAIN if access.at_once > 1 else GAIN_OF_ELEMENTS
+        if now < SECTOR_BYTES and _bytes_side_by_side(own, access) >= gain * now:
             problem.answers[node] = own
-        else:
+        elif access.at_once > 1:
             pieces = _in_whole_pieces(problem.answers[node], access)
             read = problem.relations_of.get(node, ())
             moved = [r.variable for r in read if follow(pieces, r.path) != problem.answers[r.variable]]
@@ -93,12 +96,18 @@ def coalesce_loads(problem: Problem, kernel: Kernel, own_layout: Callable[[Node]
 
 
 def _bytes_side_by_side(layout: Layout, access: Access) -> int:
-    """What a warp writes or reads from one place on, at the most, along an axis that is contiguous in memory."""
+    """What a warp writes or reads from one place on, at the most, along an axis that is contiguous in memory.
+
+    Of elements one by one that lie in a thread's run, it is their share of a sector.
+    """
     found = access.itemsize
     for axis, bits in enumerate(layout.axes):
         if access.info.contiguity[axis] > 1 or axis in access.side_by_side:
             length = next((k for k, bit in enumerate(bits) if bit != REGISTER and bit >= LANE_BITS), len(bits))
-            found = max(found, access.itemsize << length)
+            found_here = access.itemsize << length
+            if access.at_once == 1:
+                found_here = min(found_here, SECTOR_BYTES) // layout.run(axis)
+            found = max(found, found_here)
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ...hardware import ACCESS_BYTES, CACHE_LINE_BYTES, LANE_BITS, WARP_SIZE
+from ...hardware import CACHE_LINE_BYTES, LANE_BITS, WARP_SIZE
 from .layout import Layout
 from .layout_problem import Access
 
@@ -55,4 +55,4 @@ def side_by_side(access: Access, axis: int) -> int:
     """How many elements along an axis one access may bring, by what is known of addresses."""
     contiguity = access.info.contiguity[axis]
     aligned = max(access.info.divisibility[axis] // access.itemsize, 1) if contiguity > 1 else 1
-    return min(contiguity, aligned, max(ACCESS_BYTES // access.itemsize, 1))
+    return min(contiguity, aligned, access.at_once)

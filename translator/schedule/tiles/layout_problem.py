@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from ...analysis.axis_info import AxisInfo, axis_info
 from ...analysis.facts import Facts
 from ...analysis.unit_stride import Steps, steps
+from ...artifact import Target
 from ...frozen import frozen
-from ...hardware import SECTOR_BYTES
+from ...hardware import ACCESS_BYTES, SECTOR_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Statement, Use, Variable, While
 from ...ir.structured import is_atomic
 from ...ir.walk import REARRANGES, children, expressions, statements
 from ...language.dtypes import PointerType
+from ..accesses.atomic_widths import elements_at_once
 from ..products.shared_tiles import SharedTile
 from .layout import Layout
 
@@ -37,15 +39,17 @@ class Relation:
 
 @frozen
 class Access:
-    """A load or store: what is known of its addresses, bytes of an element, how far neighbours lie apart along axes.
+    """A load, store or atomic: what is known of its addresses, bytes of an element, how far neighbours lie apart along axes.
 
-    `repeated` says that it stands in a loop; `quotients` are the divisions of indices that its addresses and its mask take.
+    `at_once` is how many elements an instruction has at most; `repeated` says that it stands in a loop; `quotients` are the
+    divisions of indices that its addresses and its mask take.
     """
 
     info: AxisInfo
     itemsize: int
     steps: Mapping[int, int]
     loads: bool
+    at_once: int
     repeated: bool
     quotients: int = 0
 
@@ -69,10 +73,12 @@ class Problem:
     """The tiles, how they hang together, and the answers so far.
 
     Attributes:
+      target: the architecture, which decides how many elements an atomic has.
       boxes: where threads take tiles from that tensor copies have brought.
       steps: what has been found of pointers.
     """
 
+    target: Target
     shapes: dict[Node, tuple[int, ...]] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
     reductions: list[tuple[Node, int, Variable]] = field(default_factory=list)
@@ -93,9 +99,9 @@ class Problem:
             self.reductions_of.setdefault(source, []).append((axis, target))
 
 
-def find_problem(kernel: Kernel, facts: Facts) -> Problem:
+def find_problem(kernel: Kernel, facts: Facts, target: Target) -> Problem:
     """Everything that the layouts of a kernel's tiles depend on, without answers."""
-    problem = Problem()
+    problem = Problem(target)
     loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
     repeated = {inner for loop in loops for inner in statements(loop.body)}
     for statement in statements(kernel.body):
@@ -161,7 +167,8 @@ def _collect_structure(
             info = axis_info(pointer, facts.environments[statement])
             apart = steps(pointer, facts.definitions, problem.steps)
             itemsize = pointer.type.element.element_ty.itemsize
-            access = Access(info, itemsize, apart, expr.op == "load", repeated, _quotients(expr, facts))
+            most = elements_at_once(expr, problem.target) if is_atomic(expr) else max(ACCESS_BYTES // itemsize, 1)
+            access = Access(info, itemsize, apart, expr.op == "load", most, repeated, _quotients(expr, facts))
             problem.accesses.setdefault(node, []).append(access)
     targets = statement.targets if isinstance(statement, Assign) else ()
     if expr.op == "reduce" and expr.attribute("axis") is not None:

@@ -210,7 +210,8 @@ def _longest_run(accesses: list[Access]) -> int:
     with other accesses does not count.
     """
     inner = any(access.repeated for access in accesses)
-    sizes = [access.itemsize for access in accesses if not access.loads and access.repeated == inner]
+    stores = [access for access in accesses if not access.loads and access.at_once > 1]
+    sizes = [access.itemsize for access in stores if access.repeated == inner]
     return max(ACCESS_BYTES // max(sizes, default=1), 1)
 
 
