@@ -14,6 +14,7 @@ from .ir.nodes import Kernel
 from .schedule.rewrites.branch_loads import with_branch_loads
 from .schedule.rewrites.copies import without_copies
 from .schedule.rewrites.counted_whiles import with_counted_whiles
+from .schedule.rewrites.found_starts import with_found_starts
 from .schedule.rewrites.inlined_copies import without_inlined_copies
 from .schedule.rewrites.interleaved import with_interleaved
 from .schedule.rewrites.joint_reductions import join_reductions
@@ -61,6 +62,8 @@ def passes(options: Options, target: Target) -> tuple[tuple[str, Pass], ...]:
         # Behind wraps: whether an index fits in 32 bits may be known without the wrap-around only. Behind row_offsets, whose
         # tiles have 64.
         ("narrow_integers", with_narrow_integers),
+        # Behind narrow_integers: only offsets of 32 bits are one instruction away.
+        ("found_starts", partial(with_found_starts, num_warps=options.num_warps)),
         ("operands", partial(prepare_dots, target=target)),
         ("narrow_reductions", with_narrow_reductions),
         # Behind operands: an operand that is computed has a name by then. That stays a tile; what it comes of need not.

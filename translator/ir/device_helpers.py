@@ -33,6 +33,7 @@ PAIRS = "half2|bfloat162"
 # In the order of the file: a helper may call only helpers above it.
 HELPERS = (
     _helper("packet", ""),
+    _helper("start_at"),
     _helper("load_one", rf"load_({HINTS})(_byte)?"),
     _helper("load_if"),
     _helper("load_packet_kept"),

@@ -30,6 +30,8 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
         return ()
     if not target.type.is_tile:
         text = _scalar_text(context, value)
+        if target in context.schedule.held_starts:
+            text = f"{context.use_helper('start_at', 'start_at')}({text})"
         update = None if context.declares(statement, target) else _update(context.names.variable(target), value, text)
         return (Line(update),) if update else context.bind_scalar(statement, target, text)
     if target in context.facts.absorbed:

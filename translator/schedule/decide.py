@@ -24,6 +24,7 @@ from .products.instructions import spare_registers
 from .products.register_operands import with_register_operands
 from .products.second_block import wants_second_block
 from .products.stagger import stagger_rings
+from .rewrites.found_starts import held_starts
 from .staging.block_copies import choose_block_copies
 from .staging.box_stores import cut_stores
 from .staging.own_stages import blocks_beside_stages
@@ -81,8 +82,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     wanted = made_room_for or planned or loading or hiding
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings, block_copies)
-    copied = {key: copy.layout for key, copy in warp_copies.items()}
-    copied |= {key: copy.layout for key, copy in block_copies.items()}
+    copied = {key: copy.layout for copies in (warp_copies, block_copies) for key, copy in copies.items()}
     settled = settle_numbers(problem, rings, copied)  # before `problem` is asked for what statements and indices run in
     return Schedule(
         layouts=layouts | settled,
@@ -91,6 +91,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
         recomputed=kept.recomputed,
+        held_starts=held_starts(kernel, facts, options.num_warps),
         late_loads=kept.late_loads,
         dots=dots.plans,
         staged=dots.staged,

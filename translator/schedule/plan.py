@@ -37,6 +37,7 @@ class Schedule:
       conversions: of a statement, the tiles that it needs in another layout.
       in_shared: tiles that live in shared memory instead of registers, each thread's elements in a column of its own.
       recomputed: tiles that are functions of the register's index instead of arrays.
+      held_starts: pointers from which elements are found that lie anywhere: the text hides how they came about.
       late_loads: tiles that are functions of the register's index too, which load the element.
       dots: instruction, layout and operands of every dot.
       staged: loaded tiles that go to shared memory for dots alone, with their format there; `layouts` has the layout in
@@ -59,6 +60,7 @@ class Schedule:
     conversions: Mapping[Statement, tuple[Conversion, ...]]
     in_shared: frozenset[Variable]
     recomputed: Recomputed
+    held_starts: frozenset[Variable]
     late_loads: frozenset[Variable]
     dots: Mapping[Statement, DotPlan]
     staged: dict[Variable, SharedTile]

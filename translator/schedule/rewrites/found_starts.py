@@ -1,0 +1,127 @@
+"""Where elements are found from that lie anywhere: one pointer, which each of them is a single instruction away from.
+
+In: a typed kernel. Out: the same kernel; of `x_ptr + row * stride + found`, the scalars are a pointer of their own, `x_start`.
+NVIDIA's compiler takes such a pointer apart again, and adds up `row * stride + found` in 64 bits for each element, so that the
+text hides how it came about (`held_starts`, the helper `start_at`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from math import prod
+
+from ...analysis.axis_info import axis_info
+from ...analysis.facts import Facts, find_facts
+from ...analysis.ranges import never_overflows
+from ...analysis.unit_stride import steps
+from ...hardware import WARP_SIZE
+from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
+from ...ir.rewrite import mapped_in, with_bodies, with_operands
+from ...ir.structured import assigns
+from ...ir.types import padded
+from ...ir.walk import assigned_inside, expressions, next_key, statements, subexpressions, used_variables
+
+FEWEST = 2  # elements of a thread
+
+
+def with_found_starts(kernel: Kernel, num_warps: int) -> Kernel:
+    """See the module docstring; the same object where nothing is found so. Products find their tiles in other ways."""
+    if any(assigns(s, "dot") for s in statements(kernel.body)):
+        return kernel
+    if not any(_start(part) is not None for part in _calls(kernel)):
+        return kernel
+    facts = find_facts(kernel)
+    starts = _Starts(facts, num_warps, next_key(kernel))
+    body = starts.block(kernel.body, {})
+    return replace(kernel, body=body) if starts.made else kernel
+
+
+def held_starts(kernel: Kernel, facts: Facts, num_warps: int) -> frozenset[Variable]:
+    """The pointers, also those that the user has named, whose elements lie anywhere."""
+    if any(assigns(s, "dot") for s in statements(kernel.body)):
+        return frozenset()
+    found = (start for s in statements(kernel.body) for start in _found(s, facts, num_warps) if isinstance(start, Use))
+    return frozenset(start.variable for start in found if _is_sum(facts.definitions.get(start.variable)))
+
+
+class _Starts:
+    """The pointers that are made, and where."""
+
+    def __init__(self, facts: Facts, num_warps: int, first_key: int) -> None:
+        self.facts, self.num_warps, self.keys = facts, num_warps, count(first_key)
+        self.made = False
+
+    def block(self, block: tuple[Statement, ...], known: Mapping[Expr, Variable]) -> tuple[Statement, ...]:
+        """The statements, each behind what it needs; `known` are the pointers that hold in front of the first."""
+        result: list[Statement] = []
+        for statement in block:
+            if isinstance(statement, (Assign, Effect)):
+                missing = [s for s in _found(statement, self.facts, self.num_warps) if _is_sum(s) and s not in known]
+                made = {start: self._variable(start) for start in dict.fromkeys(missing)}
+                result += [Assign(statement.origin, (variable,), start) for start, variable in made.items()]
+                known = {**known, **made}
+                result.append(mapped_in(statement, partial(_replaced, known=known)))
+            else:
+                result.append(with_bodies(statement, partial(self.block, known=self._still(known, statement))))
+            known = self._still(known, statement)
+        return tuple(result)
+
+    def _still(self, known: Mapping[Expr, Variable], statement: Statement) -> dict[Expr, Variable]:
+        """The pointers that are made of nothing that a statement changes."""
+        changed = {v for v in assigned_inside(statement) if self.facts.assignments[v] > 1}
+        return {start: v for start, v in known.items() if changed.isdisjoint(used_variables(start))}
+
+    def _variable(self, start: Expr) -> Variable:
+        self.made = True
+        root = next(v for v in used_variables(start) if v.type.is_pointer)
+        return Variable(f"{root.stem.removesuffix('_ptr')}_start", start.type, next(self.keys))
+
+
+def _replaced(expr: Expr, known: Mapping[Expr, Variable]) -> Expr:
+    if expr in known:
+        return Use(expr.type, known[expr])
+    return with_operands(expr, tuple(_replaced(arg, known) for arg in expr.args)) if isinstance(expr, Call) else expr
+
+
+def _calls(kernel: Kernel) -> Iterator[Expr]:
+    return (part for s in statements(kernel.body) for expr in expressions(s) for part in subexpressions(expr))
+
+
+def _start(expr: Expr) -> Expr | None:
+    """The scalar pointer that the addresses of a tile start at; None for what is no such tile."""
+    match expr:
+        case Call(op="ptr_add", args=(Call(op="broadcast", args=(start,)), _)) if not start.type.is_tile:
+            return start
+    return None
+
+
+def _is_sum(start: Expr | None) -> bool:
+    """Whether a pointer is moved by more than a number."""
+    return isinstance(start, Call) and start.op == "ptr_add" and not isinstance(start.args[1], Literal)
+
+
+def _found(statement: Statement, facts: Facts, num_warps: int) -> Iterator[Expr]:
+    """The scalar pointers in a statement from which elements are found, several for each thread."""
+    if not isinstance(statement, (Assign, Effect)):
+        return
+    for part in (part for expr in expressions(statement) for part in subexpressions(expr)):
+        start = _start(part)
+        several = prod(map(padded, part.type.shape)) >= FEWEST * WARP_SIZE * num_warps
+        if start is not None and several and isinstance(part, Call) and _is_anywhere(part.args[1], statement, facts):
+            yield start
+
+
+def _is_anywhere(offset: Expr, statement: Statement, facts: Facts) -> bool:
+    """Whether the offsets of elements are 32 bits each, and nothing says how far apart they are, or they fall along an axis.
+
+    Where they rise by what is known, a thread's elements share an address already.
+    """
+    written_out = {v: facts.definitions[v] for v in facts.absorbed if v in facts.definitions}
+    if offset.type.dtype.bits > 32 or not never_overflows(offset, facts.definitions, written_out):
+        return False
+    if any(step < 0 for step in steps(offset, facts.definitions).values()):
+        return True
+    return max(axis_info(offset, facts.environments.get(statement, facts.known)).contiguity) == 1
