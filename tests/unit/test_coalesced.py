@@ -60,6 +60,21 @@ def add_rows(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
         tl.atomic_add(out_ptr + i, tl.load(x_ptr + row * BLOCK + i), sem="relaxed")
 
 
+@triton.jit
+def with_residual(x_ptr, w_ptr, r_ptr, y_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Every program takes every second tile of a product that something is added to."""
+    k = tl.arange(0, BK)
+    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), tl.num_programs(0)):
+        rows, cols = tile // tl.cdiv(N, BN) * BM + tl.arange(0, BM), tile % tl.cdiv(N, BN) * BN + tl.arange(0, BN)
+        acc = tl.zeros((BM, BN), tl.float32)
+        for i in range(0, K, BK):
+            x = tl.load(x_ptr + rows[:, None] * K + i + k[None, :], mask=rows[:, None] < M, other=0.0)
+            acc += tl.dot(x, tl.load(w_ptr + (i + k)[:, None] * N + cols[None, :]))
+        at, inside = rows[:, None] * N + cols[None, :], rows[:, None] < M
+        acc += tl.load(r_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        tl.store(y_ptr + at, acc.to(y_ptr.dtype.element_ty), mask=inside)
+
+
 SIGNATURE = "*{0}:16, *{0}:16, i32:16, i32:16, 64, 64"
 
 
@@ -312,3 +327,20 @@ def test_sums_of_floats_stay_vectors() -> None:
     source = add_rows.translate("*fp32:16, *fp32:16, i32, 512", arch="sm_90a").source
     assert "atomic_add_vec<VEC>" in source
     assert "4 x 128 threads" in add_rows.translate("*fp32:16, *fp32:16, i32, 512", arch="sm_80").source
+
+
+@pytest.mark.parametrize("m", (128, 70))
+def test_residuals_come_in_whole_pieces(run_everywhere: Any, m: int) -> None:
+    random = np.random.default_rng(m)
+    x, w, r = (random.integers(-3, 4, shape).astype(np.float16) for shape in ((m, 64), (64, 128), (m, 128)))
+    arguments = (x, w, r, np.zeros((m, 128), np.float16), m, 128, 64, 64, 64, 32)
+    *_, y = run_everywhere(with_residual, (2,), *arguments)
+    np.testing.assert_array_equal(y, x.astype(np.float32) @ w.astype(np.float32) + r)
+
+
+def test_residuals_go_from_lane_to_lane() -> None:
+    signature = "*{0}:16, *{0}:16, *{1}:16, *{1}:16, i32, i32:16, i32:16, 128, 128, 64"
+    halves = with_residual.translate(signature.format("fp16", "fp16"), num_warps=8, arch="sm_90a").source
+    assert "moves between neighbouring lanes, to those that compute with it." in halves
+    floats = with_residual.translate(signature.format("fp16", "fp32"), num_warps=8, arch="sm_90a").source
+    assert "swap_with_lane" not in floats  # four lanes have a sector between them

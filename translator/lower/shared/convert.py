@@ -140,8 +140,10 @@ def _swap(context: Context, move: Move, swaps: tuple[tuple[int, int, int], ...],
     for axis in reversed(outer):
         count, name = context.count(move.wanted.axes[axis]), names[axis]
         nodes = (Loop(f"for (int {name} = 0; {name} < {count}; ++{name})", nodes, unroll=True),)
+    longer = move.wanted.run(move.wanted.rank - 1) > move.held.run(move.held.rank - 1)
+    why = "so that each has a longer run of it" if longer else "to those that compute with it"
     return [
-        Comment(f"{move.variable.name} moves between neighbouring lanes, so that each has a longer run of it."),
+        Comment(f"{move.variable.name} moves between neighbouring lanes, {why}."),
         *([Line(f"{context.declaration(move.variable, move.wanted, move.name)};")] if declares else []),
         *nodes,
     ]
@@ -234,14 +236,16 @@ def _exchange(context: Context, statement: Statement, move: Move, purpose: str, 
     writes = accesses(move.source, held, written, "{place} = {element};", f"{store}<{{width}}>({{place}}, {{run}});")
     if guard := copies_guard(context, held):
         writes = (Branch(guard, writes),)
-    declaration = [Line(f"{context.declaration(variable, wanted, move.name)};")] if declares else []
-    reads = accesses(move.name, wanted, read, "{element} = {place};", f"{load}<{{width}}>({{run}}, {{place}});")
+    declaration = context.declaration(variable, wanted, move.name)
+    at_once = declares and wanted.num_registers == 1
+    target = f"const {declaration}" if at_once else "{element}"
+    reads = accesses(move.name, wanted, read, f"{target} = {{place}};", f"{load}<{{width}}>({{run}}, {{place}});")
     return _Exchange(
         variable,
         shared,
         bool(way.swizzle.pairs),
         writes=(*context.before_write(shared), *writes),
-        reads=(*declaration, *reads),
+        reads=(*([Line(f"{declaration};")] if declares and not at_once else []), *reads),
     )
 
 

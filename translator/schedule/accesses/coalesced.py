@@ -12,7 +12,7 @@ warp writes in pieces below a sector, as the sums of tensor cores are held, neig
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 
 from ...hardware import ACCESS_BYTES, LANE_BITS, SECTOR_BYTES, WORD_BYTES
 from ...ir.nodes import Assign, Call, Effect, For, Kernel, Variable, While
@@ -68,31 +68,53 @@ def _copies(layout: Layout) -> int:
 
 
 def coalesce_loads(problem: Problem, kernel: Kernel, own_layout: Callable[[Node], Layout]) -> None:
-    """Answers anew for loads of distant elements, where one statement reads the tile.
+    """Answers anew for loads of distant elements.
 
     In loops they stay: the way through shared memory would be one of every trip. So do vectors of which each element is in
     several threads: a warp reads few, and a barrier for all costs more.
     """
-    loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
-    repeated = {inner for loop in loops for inner in statements(loop.body)}
-    for statement in statements(kernel.body):
-        call = statement.value if isinstance(statement, Assign) else None
-        if not isinstance(statement, Assign) or not isinstance(call, Call) or call.op != "load":
-            continue
-        node, readers = statement.target, problem.relations_of.get(statement.target, ())
-        accesses = problem.accesses.get(node, ())
-        if node not in problem.answers or len(accesses) != 1 or accesses[0].repeated:
-            continue
-        (access,) = accesses
-        if len(readers) != 1 or readers[0].variable is not node or readers[0].statement in repeated:
-            continue
-        if access.itemsize << sum(map(bits_of, problem.shapes[node])) > MOST_BYTES:
+    for node, access in _read_once(problem, kernel):
+        if access.repeated or access.itemsize << sum(map(bits_of, problem.shapes[node])) > MOST_BYTES:
             continue
         if len(problem.shapes[node]) == 1 and _copies(problem.answers[node]) >= MANY_COPIES:
             continue
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
         if now < SECTOR_BYTES and _bytes_side_by_side(own, access) >= GAIN_OF_LOADS * now:
             problem.answers[node] = own
+
+
+def load_whole_pieces(problem: Problem, kernel: Kernel, staged: Container[Variable]) -> None:
+    """Answers anew for what sums of tensor cores are put together with, such as a residual; not for what they multiply."""
+    for node, access in _read_once(problem, kernel):
+        pieces = _in_whole_pieces(problem.answers[node], access)
+        if node not in staged and len(problem.shapes[node]) > 1 and _is_shuffled(node, pieces):
+            problem.answers[node] = pieces
+
+
+def _read_once(problem: Problem, kernel: Kernel) -> Iterator[tuple[Variable, Access]]:
+    """The loads of tiles that one statement reads, as often as they are made, and that stand in no innermost loop."""
+    loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
+    repeated = {inner for loop in loops for inner in statements(loop.body)}
+    innermost = {s for loop in loops if not _holds_loop(loop) for s in statements(loop.body)}
+    for statement in statements(kernel.body):
+        call = statement.value if isinstance(statement, Assign) else None
+        if (
+            not isinstance(statement, Assign)
+            or not isinstance(call, Call)
+            or call.op != "load"
+            or statement in innermost
+        ):
+            continue
+        node, readers = statement.target, problem.relations_of.get(statement.target, ())
+        accesses = problem.accesses.get(node, ())
+        if node not in problem.answers or len(accesses) != 1 or len(readers) != 1 or readers[0].variable is not node:
+            continue
+        if accesses[0].repeated == (readers[0].statement in repeated) and readers[0].statement not in innermost:
+            yield node, accesses[0]
+
+
+def _holds_loop(loop: For | While) -> bool:
+    return any(isinstance(statement, (For, While)) for statement in statements(loop.body))
 
 
 def _bytes_side_by_side(layout: Layout, access: Access) -> int:
