@@ -30,6 +30,7 @@ import everyday_neighbours_cases
 import everyday_numerics_cases
 import everyday_product_cases
 import everyday_sequence_cases
+import everyday_shares_cases
 import torch
 from contest import HEADER, Case, Row, check, conclusion, l2_flush, load_both, run_case, table_line
 from everyday_cases import DEVICE, Problem
@@ -46,6 +47,7 @@ SOURCES = {
     "everyday_images.py": everyday_images_cases.CASES,
     "everyday_neighbours.py": everyday_neighbours_cases.CASES,
     "everyday_fields.py": everyday_fields_cases.CASES,
+    "everyday_shares.py": everyday_shares_cases.CASES,
 }
 
 
