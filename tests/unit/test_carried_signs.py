@@ -128,3 +128,26 @@ def test_guards_that_do_not_hold_take_the_other_text(run_everywhere: Any) -> Non
 def test_what_falls_may_be_negative() -> None:
     artifact = downwards.translate(PARTS.replace("i32, i32, 64", "i32, 64"), arch="sm_90a")
     assert "the start along axis 1 may be negative" in " ".join(artifact.source.replace("//", "").split())
+
+
+@triton.jit
+def by_turns(a_ptr, b_ptr, c_ptr, M, N, K, programs, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Each program takes every so many-th tile, and rows that wrap around."""
+    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), programs):
+        rows = tile // tl.cdiv(N, BN) * BM + tl.arange(0, BM)
+        cols = tile % tl.cdiv(N, BN) * BN + tl.arange(0, BN)
+        k = tl.arange(0, BK)
+        acc = tl.zeros((BM, BN), tl.float32)
+        for i in range(0, K, BK):
+            a = tl.load(a_ptr + (rows % M)[:, None] * K + i + k[None, :])
+            acc += tl.dot(a, tl.load(b_ptr + (i + k)[:, None] * N + (cols % N)[None, :]))
+        inside = (rows < M)[:, None] & (cols < N)[None, :]
+        tl.store(c_ptr + rows[:, None] * N + cols[None, :], acc, mask=inside)
+
+
+def test_steps_that_only_the_launch_knows_go_upwards(run_everywhere: Any) -> None:
+    a, b, c = _arrays(100, 80, 64)
+    *_, out = run_everywhere(by_turns, (2,), a, b, c, 100, 80, 64, 2, 64, 64, 64)
+    np.testing.assert_array_equal(out, a.astype(np.float64) @ b.astype(np.float64))
+    artifact = by_turns.translate("*fp16:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, i32, 64, 64, 64", arch="sm_90a")
+    assert artifact.tensor_maps and not artifact.guards  # the rows are masked instead of wrapped

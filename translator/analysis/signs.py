@@ -2,9 +2,10 @@
 
 In: a scalar. Out: the parameters, and sums of such, that must not be negative for the scalar not to be, or None where it
 cannot be told.
-Taken for granted: divisors are positive, and what is loaded from memory to be used as an index is not negative; nor is what a
-loop adds up to an index from what it loads, such as the distances from one block of a list to the next. A variable that loops
-and branches change is not negative if no value is that it gets, where none that it had before was.
+Taken for granted: divisors are positive, and steps of loops that no number says otherwise of; what is loaded from memory to be
+used as an index is not negative, nor is what a loop adds up to an index from what it loads, such as the distances from one block
+of a list to the next. A variable that loops and branches change is not negative if no value is that it gets, where none that it
+had before was.
 """
 
 from __future__ import annotations
@@ -152,9 +153,7 @@ class Signs:
 
     def _loop_variable(self, loop: For) -> Needed:
         first = self._first(loop)
-        if first is None:
-            return None
-        return _all([self.needed(first), NOTHING if loop.descending else self._at_loop(loop.step, loop)])
+        return None if first is None else self.needed(first)
 
     def _first(self, loop: For) -> Expr | None:
         """The least value of a loop's variable, or less; behind the loop it may also hold what it held before."""
@@ -168,10 +167,6 @@ class Signs:
         environment = self.facts.environments.get(self.statement, {})
         apart = gcd(*(axis_info(bound, environment).everywhere(0) for bound in (loop.start, loop.stop, loop.step)))
         return None if stop is None else Call(stop.type, "add", (stop, Literal(stop.type, apart)))
-
-    def _at_loop(self, expr: Expr, loop: For) -> Needed:
-        value = self.induction.value_from(expr, loop, self.statement)
-        return None if value is None else self.needed(value)
 
     def _call(self, call: Call) -> Needed:
         match call.op:
