@@ -102,5 +102,5 @@ def check_option(value: Any, name: str, allowed: tuple[str, ...]) -> None:
     """
     option = constant(value, name) or ""
     if option not in allowed:
-        shown = ", ".join(repr(choice) for choice in allowed if choice)
-        raise ArgumentError(f"{name} {option!r} not supported", None, f"one of {shown}")
+        choices = ", ".join(repr(choice) for choice in allowed if choice)
+        raise ArgumentError(f"{name} {shown(option)} not supported", None, f"one of {choices}")

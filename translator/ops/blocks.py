@@ -72,7 +72,7 @@ def check_padding(padding: Any, dtype: DType, allowed: tuple[str, ...]) -> str:
     """
     word = padding or allowed[0]
     if word not in allowed:
-        raise ArgumentError(f"Padding option {padding!r} not supported", None, "it is 'zero' or 'nan'")
+        raise ArgumentError(f"Padding option {shown(padding)} not supported", None, "it is 'zero' or 'nan'")
     if word == "nan" and not dtype.is_floating():
         raise ArgumentError("Padding option `nan` is not supported for integer block pointers", None, "use 'zero'")
     return str(word)
