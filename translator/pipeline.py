@@ -167,7 +167,7 @@ def _renamed(kernel: Kernel, name: str) -> Kernel:
     """The kernel under another name, so that several translations of one fit into one program."""
     from .diagnostics import SignatureError
 
-    if not name.isidentifier():
+    if not isinstance(name, str) or not name.isidentifier():
         raise SignatureError(f"a kernel's name is letters, digits and underscores, not {name!r}")
     return replace(kernel, name=name)
 

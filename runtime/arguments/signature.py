@@ -12,12 +12,14 @@ import ast
 import re
 
 from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument
-from tilewright.diagnostics import SignatureError, Span
+from tilewright.diagnostics import ArgumentError, SignatureError, Span
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.dtypes import DTYPES_BY_NAME, DTYPES_BY_WORD, PointerType, void
+from tilewright.ops.blocks import check_descriptor
 
 DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[( *\d+ *(?:, *\d+ *)*)\](?:, *(zero|nan))?>(:16)?")
+NO_VALUE = (ValueError, SyntaxError, RecursionError, MemoryError)  # of texts; the last two where they nest too deep
 CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 
@@ -154,15 +156,19 @@ def _descriptor(name: str, entry: _Entry) -> Argument:
             raise entry.problem(
                 f"a side of a block is 1 or more, not {side[0]}", first + side.start(), first + side.end()
             )
-    known = (bool(match[4]),) * len(sides)
-    return DescriptorArgument(name, dtype, tuple(int(side[0]) for side in sides), known, match[3] or "zero")
+    block, known = tuple(int(side[0]) for side in sides), (bool(match[4]),) * len(sides)
+    try:
+        check_descriptor(1, block, dtype)
+    except ArgumentError as error:
+        raise entry.problem(error.cause, *match.span(2)) from None
+    return DescriptorArgument(name, dtype, block, known, match[3] or "zero")
 
 
 def _is_number(text: str) -> bool:
     """Whether an entry is a number or a truth value: what stands for a parameter in its place, as with Triton."""
     try:
         return isinstance(ast.literal_eval(text), (int, float))
-    except (ValueError, SyntaxError):
+    except NO_VALUE:
         return False
 
 
@@ -178,6 +184,6 @@ def _value(entry: _Entry) -> object:
         )
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except NO_VALUE:
         quoted = f"; a string is written {text!r}, with its quotes" if text.isidentifier() else ""
         raise entry.problem(f"expected the value of a compile-time parameter, got {text}{quoted}") from None

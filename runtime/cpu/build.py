@@ -198,8 +198,8 @@ def _compiled(text: str, options: tuple[str, ...], ahead: Path) -> bytes:
                 if not folders:  # it was damaged
                     shutil.rmtree(ahead, ignore_errors=True)
                 return result.read_bytes()
-    said = done.stderr.decode("utf-8", "replace")
-    raise ToolchainError(f"the host compiler rejects the generated text:\n{said[:4000]}")
+    said = done.stderr.decode("utf-8", "replace")[:4000] or "it has said nothing; $CXX names another one, as CXX=g++"
+    raise ToolchainError(f"{command[0]} rejects the generated text, with status {done.returncode}:\n{said}")
 
 
 def _precompiled(name: str, flags: tuple[str, ...]) -> Path:

@@ -20,9 +20,9 @@ from tilewright.runtime.hooks import TUNING_HOOKS
 from tilewright.runtime.kernel_interface import FoundByName, parameters_below
 from tilewright.runtime.keywords import with_known_options
 from tilewright.runtime.tracing import in_earnest, launches_nothing
-from tilewright.runtime.tuning.callbacks import best_by_model, check_pruning, listed, pruned_early
+from tilewright.runtime.tuning.callbacks import best_by_model, check_pruning, check_timing, listed, pruned_early
 from tilewright.runtime.tuning.config import Config
-from tilewright.runtime.tuning.measure import NEVER, Measuring
+from tilewright.runtime.tuning.measure import NEVER, Measuring, as_row
 from tilewright.runtime.tuning.place import find_place
 from tilewright.runtime.tuning.prepare import check_dropped, prepare
 from tilewright.runtime.tuning.store import Result, is_recording, loaded, record, stored_or_measured
@@ -62,7 +62,7 @@ class Autotuner(FoundByName, Measuring):
 
         Raises:
           TuningNameError: for a name of an array that is no parameter of the kernel.
-          TuningArgumentError: for what is no list where one is wanted, and a `prune_configs_by` of another kind.
+          TuningArgumentError: for what is no list where one is wanted, and a `prune_configs_by` or `do_bench` of another kind.
         """
         super().__init__()
         self.fn, self.arg_names = fn, arg_names
@@ -77,6 +77,7 @@ class Autotuner(FoundByName, Measuring):
         pruning = check_pruning(prune_configs_by or {})
         self.perf_model, self.configs_top_k = pruning.get("perf_model"), pruning.get("top_k", 1.0)
         self.early_config_prune = pruning.get("early_config_prune")
+        check_timing(do_bench)
         self.num_warmups, self.num_reps = warmup, rep
         self.use_cuda_graph, self.do_bench, self.cache_results = use_cuda_graph, do_bench, cache_results
         self.base_fn = fn
@@ -252,7 +253,7 @@ class Autotuner(FoundByName, Measuring):
         return not result.measured
 
     def _result(self, key: Any, subject: Subject) -> Result:
-        rows = {str(config): row if isinstance(row, list) else [row] for config, row in self.configs_timings.items()}
+        rows = {str(config): as_row(row) for config, row in self.configs_timings.items()}
         rows = {name: row for name, row in rows.items() if row[0] != NEVER[0]}
         dropped = {str(config): why for config, why in self.dropped.items()}
         return Result(subject, str(self.cache[key]), rows, dropped)
@@ -293,7 +294,7 @@ def autotune(
 
     Raises:
       TuningNameError: for a name of an array that is no parameter of the kernel.
-      TuningArgumentError: for what is no list where one is wanted, and a `prune_configs_by` of another kind.
+      TuningArgumentError: for what is no list where one is wanted, and a `prune_configs_by` or `do_bench` of another kind.
       NoSourceError: above what is no kernel.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
@@ -15,6 +16,8 @@ from tilewright.runtime.tuning.config import Config
 PRUNING = ("early_config_prune", "perf_model", "top_k")  # keys of prune_configs_by
 EARLY = "early_config_prune(configs, named_args, **kwargs)"
 MODEL = "perf_model(**arguments)"
+TIMING = "do_bench(call, quantiles=(0.5, 0.2, 0.8))"
+HEURISTIC = "function(arguments)"
 
 
 def check_pruning(pruning: Any) -> Mapping[str, Any]:
@@ -58,6 +61,56 @@ def check_callable(function: Any, what: str, form: str) -> None:
     """
     if not callable(function):
         raise TuningArgumentError(f"{what} is {named(function)}; it must be a function, called as {form}")
+
+
+def check_takes(function: Callable[..., Any], what: str, form: str, /, *args: Any, **kwargs: Any) -> None:
+    """Rejects a function that cannot be called with some arguments.
+
+    Raises:
+      TuningArgumentError: says how it is called, and where it stands.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of a function in C
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TuningArgumentError(
+            f"{what} is called as {form}, and {named(function)} takes {signature}: {error}{place_of(function)}"
+        ) from None
+
+
+def check_timing(do_bench: Any) -> None:
+    """Rejects a `do_bench` that is no function of what it times.
+
+    Raises:
+      TuningArgumentError: says how it is called.
+    """
+    if do_bench is not None:
+        check_callable(do_bench, "do_bench of autotune", TIMING)
+        check_takes(do_bench, "do_bench of autotune", TIMING, int, quantiles=())
+
+
+def milliseconds(do_bench: Callable[..., Any], call: Callable[[], None], quantiles: Sequence[float]) -> Any:
+    """What the user's `do_bench` finds: a number, or a list of one for each of `quantiles`.
+
+    Raises:
+      TuningArgumentError: when it returns something else, of which no least one could be found.
+    """
+    measured = found = do_bench(call, quantiles=quantiles)
+    if isinstance(measured, Iterable) and getattr(measured, "shape", None) != ():  # no tensor of one number
+        found = list(measured)
+    try:
+        numbers = [float(one) for one in (found if isinstance(found, list) else [found])]
+    except (TypeError, ValueError):
+        numbers = []
+    if not numbers or isinstance(measured, str) or any(map(math.isnan, numbers)):
+        raise TuningArgumentError(
+            f"do_bench of autotune returned {measured!r}; it must return milliseconds: a number, or one for each of "
+            f"`quantiles`{place_of(do_bench)}"
+        )
+    return found
 
 
 def pruned_early(
@@ -111,22 +164,12 @@ def best_by_model(
 
 
 def _called(function: Callable[..., Any], form: str, /, *args: Any, **kwargs: Any) -> Any:
-    """What a function of the user's returns.
+    """What a function of `prune_configs_by` returns.
 
     Raises:
       TuningArgumentError: when its parameters do not fit.
     """
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of a function in C
-        return function(*args, **kwargs)
-    try:
-        signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise TuningArgumentError(
-            f"{form.partition('(')[0]} of prune_configs_by is called as {form}, and {named(function)} takes {signature}: "
-            f"{error}{place_of(function)}"
-        ) from None
+    check_takes(function, f"{form.partition('(')[0]} of prune_configs_by", form, *args, **kwargs)
     return function(*args, **kwargs)
 
 
@@ -161,3 +204,4 @@ def check_heuristics(values: Any) -> None:
                 f"heuristics has {value!r} for {name}, which is no function of the arguments; write "
                 f'{{"{name}": lambda arguments: {value!r}}}, or pass {name} at the launch'
             )
+        check_takes(value, f"the heuristic of {name}", HEURISTIC, {})

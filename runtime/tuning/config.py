@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from tilewright.diagnostics import TuningArgumentError
 from tilewright.runtime.keywords import with_known_options
 
 OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg")
@@ -31,7 +32,20 @@ class Config:
         pre_hook: Callable[[dict[str, Any]], Any] | None = None,
         ir_override: str | None = None,
     ) -> None:
-        """Makes a candidate; see the class."""
+        """Makes a candidate; see the class.
+
+        Raises:
+          TuningArgumentError: for parameters that are no dict by name, and a hook that is no function.
+        """
+        if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
+            raise TuningArgumentError(
+                f"triton.Config takes a dict from names of parameters to values, not {kwargs!r}; write "
+                "triton.Config({'BLOCK': 64})"
+            )
+        if pre_hook is not None and not callable(pre_hook):
+            raise TuningArgumentError(
+                f"pre_hook of triton.Config is {pre_hook!r}; it must be a function, called as pre_hook(arguments)"
+            )
         self.kwargs = kwargs
         self.num_warps, self.num_stages, self.num_ctas = num_warps, num_stages, num_ctas
         self.maxnreg, self.pre_hook, self.ir_override = maxnreg, pre_hook, ir_override

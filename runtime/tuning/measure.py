@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.diagnostics import AutotunerError, ConfigConflictError, TuningInCaptureError
+from tilewright.diagnostics import ConfigConflictError, TuningInCaptureError
 from tilewright.runtime.compiled import CompiledKernel
 from tilewright.runtime.environment import is_on
 from tilewright.runtime.forks import ForkLock
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.measuring.clock import clock_of
+from tilewright.runtime.tuning.callbacks import milliseconds
 from tilewright.runtime.tuning.config import Config
 from tilewright.runtime.tuning.place import Place, find_place
 from tilewright.runtime.tuning.prepare import EXPECTED, check_dropped, prepare, reason
@@ -22,17 +23,9 @@ WARMUP, REP = 10.0, 50.0  # milliseconds per config, where the user says nothing
 NEVER = [float("inf")] * len(QUANTILES)
 
 
-def _milliseconds(measured: Any) -> Any:
-    """What the user's `do_bench` returned.
-
-    Raises:
-      AutotunerError: when that is nothing.
-    """
-    if measured is None:
-        raise AutotunerError(
-            "do_bench of autotune returned None; it must return milliseconds: a number, or one for each of `quantiles`"
-        )
-    return measured
+def as_row(measured: Any) -> list[Any]:
+    """What was measured of a config, one number or several, as a list."""
+    return measured if isinstance(measured, list) else [measured]
 
 
 class Measuring(KernelInterface):
@@ -95,7 +88,7 @@ class Measuring(KernelInterface):
                 self._restore()
             finally:
                 self._restores = []
-        self.cache[key] = min(timings, key=timings.__getitem__)
+        self.cache[key] = min(timings, key=lambda config: as_row(timings[config]))
         self.pre_hook({**(self.nargs or {}), **kwargs, **self.cache[key].all_kwargs()}, reset_only=True)
         self.configs_timings = {config: timings.get(config, NEVER) for config in configs}
         self.dropped = {config: reason(error) for config, error in dropped.items()}
@@ -195,7 +188,7 @@ class Measuring(KernelInterface):
 
         try:
             if self.do_bench is not None:
-                return _milliseconds(self.do_bench(call, quantiles=QUANTILES))
+                return milliseconds(self.do_bench, call, QUANTILES)
             place = find_place(self.fn, {**(self.nargs or {}), **meta})
             return self._time([config], args, meta, place)[config]
         except EXPECTED:
@@ -205,7 +198,7 @@ class Measuring(KernelInterface):
         """The hook before a launch where the user has none: `reset_to_zero` and `restore_value`."""
         for name in self.reset_to_zero:
             if passed.get(name) is not None:
-                set_to_zero(passed[name])
+                set_to_zero(passed[name], name)
         if not reset_only:
             kept = {name: passed[name] for name in self.restore_value if passed.get(name) is not None}
             self.restore_copies = {name: keep(value, name) for name, value in kept.items()}

@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.diagnostics import TuningArgumentError
 from tilewright.runtime.arguments.arrays import HOST, UNKNOWN, Array, describe
 
 Restore = Callable[[], None]
@@ -36,12 +37,20 @@ def keep(value: Any, name: str) -> Restore:
     return _keep_host_bytes(array) if array.device == HOST else _keep_device_bytes(array)
 
 
-def set_to_zero(value: Any) -> None:
-    """Fills an array with zeros."""
+def set_to_zero(value: Any, name: str) -> None:
+    """Fills an array with zeros.
+
+    Raises:
+      TuningArgumentError: for what is no array.
+    """
     if hasattr(value, "zero_"):
         value.zero_()
-    else:
+    elif hasattr(value, "__setitem__"):
         value[...] = 0
+    else:
+        raise TuningArgumentError(
+            f"reset_to_zero of autotune names {name}, which is {value!r} and no array; leave it out"
+        )
 
 
 def _keep_tensor(tensor: Any) -> Restore:

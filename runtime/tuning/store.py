@@ -153,7 +153,7 @@ def read_tuned(path: str | Path) -> list[dict[str, Any]]:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise TunedFileError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter for brackets that nest too deep
         raise TunedFileError(f"{path} is no JSON: {error}") from error
     texts = {field.name for field in fields(Subject)} | {"best"}
     entries = content.get("results") if isinstance(content, dict) else None

@@ -22,7 +22,6 @@ from tilewright.diagnostics import (
     ConfigConflictError,
     NoConfigLeftError,
     OutOfResources,
-    TuningArgumentError,
     TuningNameError,
     UnknownNameError,
 )
@@ -243,100 +242,6 @@ def test_hooks_come_in_pairs_and_hear_of_failures() -> None:
     assert events == [32, "CompileTimeAssertionFailure", 128, "OutOfResources", 64, "NoneType", "reset"]
     assert kernel.best_config is configs[1]
     assert kernel.dropped[configs[0]].endswith("too small") and "threads" in kernel.dropped[configs[2]]
-
-
-def test_pruning() -> None:
-    configs = [triton.Config({"BLOCK": 1 << size}) for size in range(10)]
-    seen: dict[str, Any] = {}
-
-    def early(given: list[triton.Config], named: dict[str, Any], **kwargs: Any) -> list[triton.Config]:
-        seen.update(named=set(named), n=kwargs["n"])
-        return given[:6]
-
-    def model(**arguments: Any) -> float:
-        return -float(arguments["BLOCK"])
-
-    kernel = tuned(
-        increment, configs, prune_configs_by={"early_config_prune": early, "perf_model": model, "top_k": 0.5}
-    )
-    kernel[grid](np.zeros(N, np.float32), n=N)
-    assert seen == {"named": {"x_ptr"}, "n": N}
-    assert set(kernel.configs_timings) == {configs[5], configs[4], configs[3]}
-    kernel = tuned(increment, prune_configs_by={"perf_model": model, "top_k": 0.1})
-    kernel[grid](np.zeros(N, np.float32), N)
-    assert kernel.best_config is BLOCKS[1]
-    with pytest.raises(TypeError, match="top_k"):
-        tuned(increment, prune_configs_by={"perf_model": model, "top_k": 2.5})[grid](np.zeros(N, np.float32), N)
-
-
-@pytest.mark.parametrize(
-    ("pruning", "said"),
-    [
-        ({"early_config_prune": lambda configs, named, **kwargs: None}, r"returned None; it must return .*\n.*{place}"),
-        ({"early_config_prune": lambda configs, named, **kwargs: [64]}, r"returned \[64\]; it must return a list"),
-        ({"early_config_prune": lambda configs: configs}, r"takes \(configs\): too many positional .*\n.*{place}"),
-        ({"early_config_prune": lambda configs, named: configs}, r"unexpected keyword argument 'grid'\n.*{place}"),
-        (
-            {"early_config_prune": True},
-            "early_config_prune of prune_configs_by is True; it must be a function, called as",
-        ),
-        (
-            {"perf_model": lambda n: n, "top_k": 1},
-            r"perf_model\(\*\*arguments\), and <lambda> takes \(n\).*\n.*{place}",
-        ),
-        (
-            {"perf_model": lambda **arguments: None, "top_k": 1},
-            r"returned None; it must return an estimated time\n.*{place}",
-        ),
-        (
-            {"perf_model": lambda **arguments: 1.0, "top_k": 0},
-            "top_k of prune_configs_by is 0; it must be a count from 1",
-        ),
-        (
-            ["early_config_prune"],
-            "prune_configs_by of autotune is .*; it must be a dict with the keys early_config_prune",
-        ),
-    ],
-)
-def test_what_cannot_prune(pruning: Any, said: str) -> None:
-    with pytest.raises(TuningArgumentError, match=said.format(place=rf"{Path(__file__).name}:\d+$")):
-        tuned(increment, prune_configs_by=pruning)[grid](np.zeros(N, np.float32), N)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        # Arguments that other versions of Triton took by position: here the milliseconds of a warm-up.
-        ({"restore_value": 25}, "restore_value of autotune is 25; it must be a list of names of parameters"),
-        ({"key": "x_size"}, "key of autotune is 'x_size'; it must be a list"),
-        ({"configs": triton.Config({})}, "configs of autotune is .*; it must be a list of triton.Config"),
-    ],
-)
-def test_what_is_no_list(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(TuningArgumentError, match=said):
-        triton.autotune(**{"configs": [], "key": [], **options})(increment)
-
-
-def test_a_key_of_pruning_that_there_is_not() -> None:
-    """Triton passes over it."""
-    misspelled = {"early_config_prun": lambda configs, named, **kwargs: configs[1:]}
-    with pytest.warns(RuntimeWarning, match="'early_config_prun'; did you mean early_config_prune[?]") as caught:
-        kernel = tuned(increment, prune_configs_by=misspelled)
-    assert caught[0].filename.endswith("tuned_kernels.py")  # where the decorator stands
-    kernel[grid](np.zeros(N, np.float32), N)
-    assert set(kernel.configs_timings) == set(BLOCKS)
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"BLOCK": 16}, r'heuristics has 16 for BLOCK, .* write \{"BLOCK": lambda arguments: 16\}'),
-        (len, "heuristics takes a dict from parameters to functions, not len"),
-    ],
-)
-def test_what_is_no_heuristic(values: Any, said: str) -> None:
-    with pytest.raises(TuningArgumentError, match=said):
-        triton.heuristics(values)(increment)
 
 
 def test_heuristics_see_arguments_and_each_other() -> None:

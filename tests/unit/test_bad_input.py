@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright import diagnostics as errors
 from tilewright.runtime.building.folders import bound_bytes
+from tilewright.runtime.cpu import build
 from written_kernels import written_kernel
 
 HEADER = """import tilewright as triton
@@ -174,6 +176,15 @@ def test_a_bound_that_is_no_number(value: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TILEWRIGHT_CACHE_MB", value)
     with pytest.raises(errors.TilewrightError, match="megabytes"):
         bound_bytes()
+
+
+@pytest.mark.skipif(shutil.which("false") is None, reason="no program called false")
+def test_a_compiler_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "compiler", lambda: shutil.which("false"))
+    with pytest.raises(
+        errors.ToolchainError, match="false rejects .*, with status 1:\nit has said nothing; .CXX names"
+    ):
+        build._compiled("int x;", (), tmp_path)
 
 
 FORKING = """

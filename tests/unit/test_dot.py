@@ -423,3 +423,20 @@ def test_errors_of_scaled_products(
     with pytest.raises(kind, match=re.escape(said)) as caught:
         scaled_kernel[(1,)](x, x, x, x, np.zeros((16, 8), np.float32), **(options | change))
     assert "tl.dot_scaled(a, a_scale, A_FORMAT" in str(caught.value)
+
+
+@triton.jit
+def scaled_by_pointers(x_ptr, FORMAT: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, 32)[:, None] * 32 + tl.arange(0, 32)[None, :]).to(tl.float8e5)
+    scales = x_ptr + tl.arange(0, 32)[:, None]  # forgot tl.load
+    tl.store(x_ptr, tl.sum(tl.sum(tl.dot_scaled(x, scales, FORMAT, x, None, FORMAT), 1), 0))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [("e5m2", "lhs_scale must be uint8 (e8m0)"), (object(), "not an object of type object")]
+)
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+def test_scales_that_are_pointers(given: Any, said: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    with pytest.raises(errors.CompilationError, match=re.escape(said)):
+        scaled_by_pointers[(1,)](np.zeros(1024, np.float32), given)

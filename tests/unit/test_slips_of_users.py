@@ -153,6 +153,8 @@ def two(x_ptr, d):
     ("signature", "said", "marked"),
     [
         ("*fp32, tensordesc<fp16[0, 8]>", "a side of a block is 1 or more, not 0", "0"),
+        ("*fp32, tensordesc<i8[1, 1, 1, 1, 1, 16]>", "Expected 1 <= ndim <= 5 but got 6", "1, 1, 1, 1, 1, 16"),
+        ("*fp32, tensordesc<fp16[8, 4]>", "at least 16 bytes in the last dimension, but got 4 [*] 2", "8, 4"),
         ("*fp32, tensordesc<fp16[4, 8]", "< is not closed .* write > behind", "<"),
         ("*fp32, tensordesc<fp16[4,, 8]>", "expected a descriptor such as", "tensordesc<fp16[4,, 8]>"),
         ("*fp32, i32]", "] closes nothing", "]"),
@@ -167,6 +169,19 @@ def test_signatures_show_where(signature: str, said: str, marked: str) -> None:
     line, carets = str(caught.value).split("\n")[1:]
     start = carets.index("^")
     assert line == f"    {signature}" and line[start : start + carets.count("^")] == marked
+
+
+def test_entries_that_nest_too_deep() -> None:
+    for value in ("-" * 5000 + "1", "[" * 5000 + "]" * 5000):
+        with pytest.raises(errors.SignatureError, match="expected the value of a compile-time parameter"):
+            plain.translate(f"*fp32, i32, {value}")
+
+
+def test_names_that_are_none() -> None:
+    name: Any
+    for name in (5, "a b", b"kernel"):
+        with pytest.raises(errors.SignatureError, match="a kernel's name is letters, digits and underscores, not"):
+            plain.translate("*fp32, i32, 8", name=name)
 
 
 def test_strings_in_signatures() -> None:

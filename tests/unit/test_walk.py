@@ -10,7 +10,10 @@ import tilewright.language as tl
 from tilewright.artifact import Options
 from tilewright.frontend import build_kernel
 from tilewright.ir import walk
-from tilewright.ir.nodes import Effect, Kernel, Variable
+from tilewright.ir.nodes import Effect, If, Kernel, Literal, Statement, Variable
+from tilewright.ir.types import ValueType
+from tilewright.language.dtypes import int1
+from tilewright.lower.text.unit import Branch, Line, Node, every
 from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.accesses import releases
 from tilewright.schedule.targets import find_target
@@ -66,3 +69,17 @@ def test_what_an_atomic_is_made_of_is_not_asked_where_a_store_stands_before_it(
     effects = (s for s in walk.statements(kernel.body) if isinstance(s, Effect))
     atomic = next(s for s in effects if s.call.op == "atomic_add")
     assert releases.has_to_release(kernel, atomic)
+
+
+def test_walks_go_as_deep_as_statements_do(kernel: Kernel) -> None:
+    first, *others = kernel.body
+    nest: Statement = first
+    for _ in range(5000):  # by recursion each of them would pass 5000 generators, and Python's stack end before
+        nest = If(first.origin, Literal(ValueType(int1), True), (first, nest), (first,))
+    found, rest = list(walk.statements((nest, *others))), list(walk.statements(tuple(others)))
+    assert found[:3] == [nest, first, nest.then[1]] and found[15001:] == rest  # type: ignore[attr-defined]
+    text: Node = Line("x = 1;")
+    for _ in range(5000):
+        text = Branch("x", (Line("before;"), text), (Line("behind;"),))
+    lines = [node.text for node in every([text]) if isinstance(node, Line)]
+    assert lines == ["before;"] * 5000 + ["x = 1;"] + ["behind;"] * 5000

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from ..absent import closest
-from ..diagnostics import Span, UnknownNameError
+from ..diagnostics import Span, UnknownNameError, UnsupportedLanguageConstruct
 from ..ir.nodes import Expr
 from ..ir.types import symbol_of
 from ..kernel_function import KernelFunction
@@ -37,29 +37,36 @@ def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
             return base.items[base.fields.index(name)]
         if name == "value" and is_static(base):
             return base
-        raise UnknownNameError(f"a tuple has no attribute {name}", span, "", builder.calls)
+        has = f"it has {', '.join(base.fields)}" if base.fields else "take its items by their numbers, as x[0]"
+        raise UnknownNameError(f"a tuple has no attribute {name}", span, has, builder.calls)
     if isinstance(base, Descriptor):
         return _descriptor_member(builder, base, name, span)
     if isinstance(base, BlockPointer):
         return _block_pointer_member(builder, base, name, span)
     if isinstance(base, Expr):
         return _property(builder, base, name, span)
-    raise UnknownNameError(f"a method has no attribute {name}", span, "", builder.calls)
+    raise UnknownNameError(f"a method has no attribute {name}", span, "call it, with parentheses", builder.calls)
 
 
 def _member(builder: Builder, base: Const, name: str, span: Span) -> Value:
     value = base.value
-    is_own = not base.is_plain or not hasattr(value, name)  # of the constexpr itself, not of what it wraps
+    try:
+        member, missing = getattr(value, name), None
+    except AttributeError as error:
+        member, missing = None, error
+    except Exception as error:  # of a property, or of a module that imports what it is asked for
+        cause = f"{name} of {_describe(value)} failed at compile time: {error}"
+        raise UnsupportedLanguageConstruct(cause, span, "read it outside of the kernel", builder.calls) from None
+    is_own = not base.is_plain or missing is not None  # of the constexpr itself, not of what it wraps
     if name == "value" and is_own:
         return Const(value, is_plain=True)
     if name == "type" and is_own and (not base.is_plain or value is None or isinstance(value, (bool, int, float, str))):
         return Const(constexpr_type(value), is_plain=True)
-    try:
-        member = unwrap(getattr(value, name))
-    except AttributeError as error:
+    if missing is not None:
         is_language = isinstance(value, ModuleType) and value.__name__.startswith("tilewright.")
-        cause = str(error) if is_language else f"{_describe(value)} has no attribute {name!r}"
-        raise UnknownNameError(cause, span, "", builder.calls) from None
+        cause = str(missing) if is_language else f"{_describe(value)} has no attribute {name!r}"
+        raise UnknownNameError(cause, span, "" if is_language else _instead_of(value, name), builder.calls)
+    member = unwrap(member)
     is_watched = watch_member(builder, value, name, member)
     if isinstance(value, ModuleType):
         builder.outside.read(value, "member", name, member, value.__name__ if is_watched else "")
@@ -95,6 +102,18 @@ def _block_pointer_member(builder: Builder, pointer: BlockPointer, name: str, sp
         return Const(pointer.base.type.element, is_plain=True)
     words = ", ".join(("dtype", "type", *BLOCK_POINTER_METHODS))
     raise UnknownNameError(f"a block pointer has no attribute {name}", span, f"it has {words}", builder.calls)
+
+
+def _instead_of(value: Any, name: str) -> str:
+    """What to write for a name that a compile-time value does not have."""
+    from .. import language
+
+    if name == "to" or name in language.METHODS:
+        return f"tiles have it, and compile-time values do not: write tl.to_tensor(x).{name}"
+    if name in vars(language):
+        return f"write tl.{name}"
+    meant = closest(name, dir(value))
+    return f"did you mean {meant}?" if meant else ""
 
 
 def _describe(value: Any) -> str:

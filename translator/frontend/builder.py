@@ -38,7 +38,7 @@ from ..ir.structured import assigns, reads_what_it_writes
 from ..ir.symbols import Name
 from ..ir.types import Dim, ValueType
 from ..ir.walk import MOVES, REARRANGES, assigned_variables, read_inside, statements, subexpressions
-from ..language.hints import no_form, shown
+from ..language.hints import no_form, no_side
 from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES, decayed
 from .carried import bind_parts
@@ -358,7 +358,8 @@ class Builder(Draft):
         """
         number = self.constant(value, what, span)
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise DTypeError(f"{what} must be a positive integer, not {shown(number)}", span, "", self.calls)
+            cause, remedy = no_side(what, number)
+            raise DTypeError(cause, span, remedy, self.calls)
         symbol = value.symbol if isinstance(value, (Const, Literal)) else None
         return Dim(number, symbol)
 

@@ -9,6 +9,7 @@ from ..hardware import TENSOR_ALIGNMENT
 from ..ir.nodes import Call, Expr, Literal, Use
 from ..ir.tiles import broadcast_to
 from ..language.dtypes import DType, int32, int64
+from ..language.hints import no_integer
 from ..ops.blocks import (
     check_descriptor,
     check_order,
@@ -44,7 +45,8 @@ def _integer(builder: Builder, value: Value, what: str, span: Span) -> Value:
         return value
     if isinstance(value, Expr) and not value.type.is_tile and not value.type.is_pointer and value.type.dtype.is_int():
         return value
-    raise DTypeError(f"{what} must be an integer scalar, not {describe(value)}", span, "", builder.calls)
+    cause, remedy = no_integer(what, describe(value))
+    raise DTypeError(cause, span, remedy, builder.calls)
 
 
 def _as_type(value: Value, dtype: DType, span: Span) -> Value:

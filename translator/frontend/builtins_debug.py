@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ..diagnostics import CompileTimeAssertionFailure, DTypeError, NotConstexprError, Span
 from ..hardware import WARP_SIZE
 from ..ir.tiles import broadcast_to
-from ..language.hints import only_scalars
+from ..language.hints import no_static_condition, only_scalars
 from ..language.printing import encodable
 from .builder import Builder
 from .shapes import as_bool, common_shape, elementwise, to_expr
@@ -20,9 +20,8 @@ Arguments = dict[str, Value]
 def _static_assert(builder: Builder, a: Arguments, span: Span) -> Value:
     condition = builder.constant(a["cond"], "the condition of tl.static_assert", span)
     if not isinstance(condition, (bool, int)):
-        raise NotConstexprError(
-            f"Assertion condition could not be determined at compile-time: it is {condition!r}", span, "", builder.calls
-        )
+        cause, remedy = no_static_condition(condition)
+        raise NotConstexprError(cause, span, remedy, builder.calls)
     if not condition:
         message = builder.constant(a["msg"], "the message", span)
         raise CompileTimeAssertionFailure(message or "tl.static_assert does not hold", span, "", builder.calls)

@@ -7,7 +7,7 @@ from ..ir.nodes import LOADED, Call, CallFunction, Expr, Use
 from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType
 from ..language.dtypes import DType, PointerType
-from ..language.hints import no_condition, no_mask
+from ..language.hints import no_condition, no_mask, shown
 from ..language.limits import ATOMIC_TYPES, EVICTION_POLICIES, LOAD_MODIFIERS, MEMORY_ORDERS, SCOPES, STORE_MODIFIERS
 from .builder import Builder
 from .shapes import cast_to, common_shape, describe, to_expr
@@ -43,8 +43,8 @@ def _mask(builder: Builder, value: Value, span: Span) -> Expr | None:
 def _option(builder: Builder, value: Value, name: str, allowed: tuple[str, ...], span: Span) -> str:
     option = builder.constant(value, name, span) or ""
     if option not in allowed:
-        shown = ", ".join(repr(choice) for choice in allowed if choice)
-        raise ArgumentError(f"{name} {option!r} not supported", span, f"one of {shown}", builder.calls)
+        choices = ", ".join(repr(choice) for choice in allowed if choice)
+        raise ArgumentError(f"{name} {shown(option)} not supported", span, f"one of {choices}", builder.calls)
     return str(option)
 
 

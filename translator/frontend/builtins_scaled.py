@@ -26,7 +26,7 @@ class Operand:
     name: str
     value: Expr
     scale: Expr | None
-    format: str
+    format: object
     k_axis: int
     rows_axis: int
     packed_axis: int
@@ -51,7 +51,7 @@ def _operand(builder: Builder, a: Arguments, name: str, k_axis: int, rows_axis: 
     value, scale = a[name], a[f"{name}_scale"]
     if not isinstance(value, Expr) or value.type.rank < 2 or value.type.is_pointer:
         raise DTypeError(f"{name} of tl.dot_scaled must be a tile of rank 2 or 3, not {describe(value)}")
-    format_ = str(builder.constant(a[f"{name}_format"], f"{name}_format", span))
+    format_ = builder.constant(a[f"{name}_format"], f"{name}_format", span)
     packed_along_k = bool(builder.constant(a[f"{name}_k_pack"], f"{name}_k_pack", span))
     no_scale = isinstance(scale, Const) and scale.value is None
     packed_axis = k_axis if packed_along_k else rows_axis
@@ -83,7 +83,7 @@ def _widened(builder: Builder, operand: Operand, wide: DType, fast: bool, span: 
     if scale.type.element == int8:
         scale = cast_to(scale, uint8, span, bitcast=True)
     group = scale_group(
-        operand.name, scale.type.shape, shape[operand.k_axis], shape[operand.rows_axis], scale.type.dtype
+        operand.name, scale.type.shape, shape[operand.k_axis], shape[operand.rows_axis], scale.type.element
     )  # fmt: skip
     factors = cast_to(scale, wide, span) if scale.type.dtype != uint8 else _from_e8m0(scale, wide, fast, span)
     factors = _named(builder, factors, f"{name}_factor")

@@ -10,7 +10,16 @@ from ..ir.reshapes import keeps_places
 from ..ir.tiles import broadcast_to
 from ..ir.types import Dim, ValueType
 from ..language.dtypes import Element, float32, int32, int64
-from ..language.hints import element_type, no_axis, no_two_axes, propagates_nan, shown
+from ..language.hints import (
+    check_arange,
+    element_type,
+    no_axis,
+    no_grid_axis,
+    no_permutation,
+    no_two_axes,
+    propagates_nan,
+    shown,
+)
 from .builder import Builder
 from .operators import binary
 from .ranges import is_nonnegative
@@ -50,7 +59,8 @@ def _program(op: str):  # type: ignore[no-untyped-def]
         builder.not_elementwise()
         axis = builder.constant(a["axis"], "axis", span)
         if axis not in (0, 1, 2):
-            raise ArgumentError(f"{op} axis must be 0, 1, or 2 but got {shown(axis)}", span, "", builder.calls)
+            cause, remedy = no_grid_axis(op, axis)
+            raise ArgumentError(cause, span, remedy, builder.calls)
         return Call(ValueType(int32), op, (), (("axis", int(axis)),), span=span)
 
     return handler
@@ -59,13 +69,10 @@ def _program(op: str):  # type: ignore[no-untyped-def]
 def _arange(builder: Builder, a: Arguments, span: Span) -> Value:
     builder.not_elementwise()
     start, end = (builder.constant(a[name], f"arange's argument {name}", span) for name in ("start", "end"))
-    if not isinstance(start, int) or not isinstance(end, int):
-        cause = f"arange's arguments must be integers, not {shown(start)} and {shown(end)}"
-        raise ArgumentError(cause, span, "", builder.calls)
-    if end <= start:
-        raise ArgumentError("arange's end argument must be greater than the start argument", span, "", builder.calls)
-    if not -(2**31) <= start < end < 2**31:
-        raise ArgumentError("arange's arguments must fit in 32 bits", span, "", builder.calls)
+    try:
+        check_arange(start, end)
+    except ArgumentError as error:
+        raise placed(error, span) from None
     symbol = a["end"].symbol if start == 0 and isinstance(a["end"], Const) else None
     type_ = ValueType(int32, of_fair_size((Dim(end - start, symbol),), span))
     return Call(type_, "arange", (), (("start", int(start)), ("end", int(end))), span=span)
@@ -142,7 +149,8 @@ def permuted(builder: Builder, expr: Expr, order: tuple[int, ...], span: Span) -
     """`expr` with its axes in another order."""
     builder.not_elementwise()
     if any(type(axis) is not int for axis in order) or sorted(order) != list(range(expr.type.rank)):
-        raise ShapeError(f"permute of {expr.type} by {order}: each axis must occur once", span, "", builder.calls)
+        cause, remedy = no_permutation(expr.type, order, expr.type.rank)
+        raise ShapeError(cause, span, remedy, builder.calls)
     shape = tuple(expr.type.shape[axis] for axis in order)
     return Call(expr.type.with_shape(shape), "permute", (expr,), (("order", order),), span=span)
 
@@ -154,7 +162,8 @@ def reversed_axes(builder: Builder, expr: Expr, span: Span) -> Expr:
 
 def _rank_of_transposed(builder: Builder, expr: Expr, span: Span) -> int:
     if expr.type.rank < 2:
-        raise ShapeError(no_two_axes(expr.type), span, "", builder.calls)
+        cause, remedy = no_two_axes(expr.type)
+        raise ShapeError(cause, span, remedy, builder.calls)
     return expr.type.rank
 
 
@@ -248,7 +257,11 @@ def _hint(kind: str):  # type: ignore[no-untyped-def]
         values = builder.constant(a["values"], f"the values of {kind}", span)
         values = tuple(values) if isinstance(values, (tuple, list)) else (values,)
         if not all(isinstance(value, int) and value > 0 for value in values):
-            raise ArgumentError(f"{kind} takes positive integers, got {values}", span, "", builder.calls)
+            cause, remedy = (
+                f"{kind} takes positive integers, got {shown(values)}",
+                f"write how many, as tl.{kind}(x, 16)",
+            )
+            raise ArgumentError(cause, span, remedy, builder.calls)
         return Call(expr.type, "hint", (expr,), (("kind", kind), ("values", values)), span=span)
 
     return handler

@@ -47,7 +47,8 @@ def call_value(builder: Builder, function: Value, args: list[Value], kwargs: dic
             return call_operator_method(builder, function, args, kwargs, span)
         return call_builtin(builder, function.builtin, [function.self_value, *args], kwargs, span)
     if not isinstance(function, Const):
-        raise UnsupportedLanguageConstruct(f"{describe(function)} cannot be called", span, "", builder.calls)
+        cause, remedy = f"{describe(function)} cannot be called", "leave the parentheses out, or write * for a product"
+        raise UnsupportedLanguageConstruct(cause, span, remedy, builder.calls)
     target = function.value
     if isinstance(target, Builtin):
         return call_builtin(builder, target, args, kwargs, span)
@@ -117,10 +118,9 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
         try:
             found = target(*plain, **named)
         except Exception as error:
-            name = getattr(target, "__name__", target)
-            raise UnsupportedLanguageConstruct(
-                f"{name} failed at compile time: {error}", span, "", builder.calls
-            ) from None
+            cause = f"{getattr(target, '__name__', target)} failed at compile time: {error}"
+            remedy = "it is a function of Python, and called while the kernel is translated: see what it takes"
+            raise UnsupportedLanguageConstruct(cause, span, remedy, builder.calls) from None
         number = args[0] if target is int and args else None
         symbol = called_as(number.symbol, number.value, int64) if isinstance(number, Const) else None
         return known_value(found, symbol)

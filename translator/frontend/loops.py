@@ -15,7 +15,7 @@ from ..ir.types import ValueType
 from ..ir.walk import used_variables
 from ..language import control as loops
 from ..language.dtypes import DType
-from ..language.hints import NO_RANGE, no_bounds, no_range_argument
+from ..language.hints import NO_RANGE, no_bounds, no_range_argument, no_static_bound, shown
 from ..ops.promotion import promote
 from .assigned import assigned_names
 from .builder import Builder
@@ -89,7 +89,7 @@ def _range_arguments(
         cause, remedy = f"a range takes 1 to 3 bounds, not {len(positional)}", "write range(start, stop, step)"
         raise ArgumentError(cause, span, remedy, builder.calls)
     if isinstance(step, Const) and step.value == 0:
-        raise ArgumentError("the step of a range must not be 0", span, "", builder.calls)
+        raise ArgumentError("the step of a range must not be 0", span, "write 1, or leave it out", builder.calls)
     options = tuple((name, _hint(builder, name, value, span)) for name, value in named.items())
     return [*bounds, *([Const(1)] if len(bounds) == 2 else [])], options
 
@@ -98,8 +98,8 @@ def _hint(builder: Builder, name: str, value: Value, span: Span) -> Any:
     hint = builder.constant(value, f"{name} of the range", span)
     counted = type(hint) is int and hint >= 0
     if name in ("num_stages", "loop_unroll_factor") and hint is not None and not counted:
-        message = f"{name} of a range must be None or an integer that is not negative, not {hint!r}"
-        raise ArgumentError(message, span, "", builder.calls)
+        message = f"{name} of a range must be None or an integer that is not negative, not {shown(hint)}"
+        raise ArgumentError(message, span, f"write {name}=2, or leave it out", builder.calls)
     return hint
 
 
@@ -108,10 +108,12 @@ def _unroll(builder: Builder, node: Any, limits: list[Value]) -> bool:
 
     span = builder.source.span(node.iter)
     bounds = [builder.constant(limit, "a bound of tl.static_range", span) for limit in limits]
-    try:
-        trips = len(range(*bounds))
-    except (TypeError, OverflowError) as error:
-        raise DTypeError(f"tl.static_range: {error}", builder.source.span(node.iter), "", builder.calls) from None
+    for bound in bounds:
+        if not hasattr(bound, "__index__"):  # as Python's range asks
+            cause, remedy = no_static_bound(bound)
+            raise DTypeError(cause, span, remedy, builder.calls)
+    start, stop, step = bounds
+    trips = max(0, -((start - stop) // step))  # len(range(...)) takes no numbers of more than 64 bits
     if trips > MOST_UNROLLED:
         raise UnsupportedLanguageConstruct(
             f"a loop of {trips} iterations would be written out",

@@ -12,7 +12,7 @@ from ..ir.nodes import Call, Expr, Literal, Use
 from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
-from ..language.hints import no_order, no_power
+from ..language.hints import cannot_compute, no_order, no_power
 from .accumulate import accumulated
 from .builder import Builder
 from .named_numbers import is_c_int, named, opposite
@@ -45,11 +45,11 @@ COMPARISONS: dict[str, tuple[str, Any]] = {
     "GreaterThan": ("gt", operator.gt),
     "GreaterThanEqual": ("ge", operator.ge),
 }
-UNARY: dict[str, tuple[str, Any]] = {
-    "Minus": ("neg", operator.neg),
-    "Plus": ("", operator.pos),
-    "BitInvert": ("invert", operator.invert),
-    "Not": ("logical_not", operator.not_),
+UNARY: dict[str, tuple[str, Any, str]] = {
+    "Minus": ("neg", operator.neg, "-"),
+    "Plus": ("", operator.pos, "+"),
+    "BitInvert": ("invert", operator.invert, "~"),
+    "Not": ("logical_not", operator.not_, "not"),
 }
 
 
@@ -87,7 +87,8 @@ def _on_constants(builder: Builder, python: Any, sign: str, left: Const, right: 
             raise OverflowError(f"the result has more than {MOST_BITS} bits")
         value = python(left.value, right.value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
-        raise DTypeError(f"cannot compute this at compile time: {error}", span, "", builder.calls) from None
+        cause, remedy = cannot_compute(error, sign, left.value, right.value)
+        raise DTypeError(cause, span, remedy, builder.calls) from None
     return Const(value, named(left, sign, right, value))
 
 
@@ -115,7 +116,7 @@ def _pointer_sum(builder: Builder, word: str, left: Value, right: Value, span: S
         raise DTypeError(
             f"invalid operands: {describe(left)} and {describe(right)}",
             span,
-            "a pointer takes only + and - with an integer",
+            "a pointer takes only + and - with an integer; did you forget tl.load?",
             builder.calls,
         )
     number = to_expr(offset, span)
@@ -146,14 +147,16 @@ def compare(builder: Builder, word: str, left: Value, right: Value, span: Span) 
             try:
                 return Const((builder.constant(left, "", span) in container) == (word == "In"))
             except TypeError as error:
-                raise DTypeError(f"cannot look this up: {error}", span, "", builder.calls) from None
+                remedy = "look it up in a tuple, a string or a dict"
+                raise DTypeError(f"cannot look this up: {error}", span, remedy, builder.calls) from None
         raise UnsupportedLanguageConstruct("`in` on run-time values", span, "compare with ==", builder.calls)
     op, python = COMPARISONS[word]
     if is_static(left) and is_static(right):
         try:
             return Const(bool(python(builder.constant(left, "", span), builder.constant(right, "", span))))
         except TypeError as error:
-            raise DTypeError(f"cannot compare: {error}", span, "", builder.calls) from None
+            remedy = "test with `is None` or isinstance first"
+            raise DTypeError(f"cannot compare: {error}", span, remedy, builder.calls) from None
     if isinstance(left, Tuple) and isinstance(right, Tuple) and word in ("Equal", "NotEqual"):
         equal = _same_items(builder, left, right, span)
         return equal if word == "Equal" else unary(builder, "Not", equal, span)
@@ -182,13 +185,14 @@ def _number(item: Value) -> Value:
 
 def unary(builder: Builder, word: str, value: Value, span: Span) -> Value:
     """A unary operator."""
-    op, python = UNARY[word]
+    op, python, sign = UNARY[word]
     if is_static(value):
         try:
             found = Const(python(builder.constant(value, "", span)))
             return _negated(value, found) if word == "Minus" else found
         except TypeError as error:
-            raise DTypeError(f"cannot compute this at compile time: {error}", span, "", builder.calls) from None
+            cause, remedy = cannot_compute(error, sign, builder.constant(value, "", span))
+            raise DTypeError(cause, span, remedy, builder.calls) from None
     if not op:
         return value
     return checked(builder, elementwise(op, [value], span), span)

@@ -105,13 +105,9 @@ def bind_target(builder: Builder, target: Any, value: Value) -> None:
         if any(isinstance(element, cst.StarredElement) for element in target.elements):
             raise builder.unsupported(target, "StarredTarget")
         if not isinstance(value, Tuple) or len(value.items) != len(target.elements):
-            raise DTypeError(
-                f"cannot unpack {len(value.items) if isinstance(value, Tuple) else 'a single value'} into "
-                f"{len(target.elements)} names",
-                span,
-                "",
-                builder.calls,
-            )
+            found = f"{len(value.items)} values" if isinstance(value, Tuple) else "a single value"
+            cause = f"cannot unpack {found} into {len(target.elements)} names"
+            raise DTypeError(cause, span, "write as many names as there are values", builder.calls)
         # All right sides are taken before any name changes: `a, b = b, a` exchanges.
         elements = [element.value for element in target.elements]
         values = [

@@ -7,7 +7,7 @@ from typing import Any
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
 from ..language.constexpr import plain
 from ..language.dtypes import Element
-from ..language.hints import check_size, element_type, no_axis, no_condition, no_mask, shown
+from ..language.hints import check_size, element_type, no_axis, no_condition, no_mask, no_side, shown
 from .tile import Known, Tile, as_tile
 
 Arguments = dict[str, Any]
@@ -52,7 +52,8 @@ def shape_of(value: Any) -> tuple[int, ...]:
     sides = sides if isinstance(sides, tuple) else (sides,)
     for side in sides:
         if isinstance(side, bool) or not isinstance(side, int) or side < 1:
-            raise DTypeError(f"a side of the shape must be a positive integer, not {shown(side)}")
+            cause, remedy = no_side("a side of the shape", side)
+            raise DTypeError(cause, None, remedy)
     check_size(sides)
     return sides
 
@@ -102,5 +103,5 @@ def check_option(value: Any, name: str, allowed: tuple[str, ...]) -> None:
     """
     option = constant(value, name) or ""
     if option not in allowed:
-        shown = ", ".join(repr(choice) for choice in allowed if choice)
-        raise ArgumentError(f"{name} {option!r} not supported", None, f"one of {shown}")
+        choices = ", ".join(repr(choice) for choice in allowed if choice)
+        raise ArgumentError(f"{name} {shown(option)} not supported", None, f"one of {choices}")

@@ -13,7 +13,7 @@ from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.constexpr import plain
 from ..language.descriptors import BLOCK_POINTER_METHODS, METHODS
 from ..language.dtypes import DType, int1, int32, int64
-from ..language.hints import shown
+from ..language.hints import no_integer, shown
 from ..language.values import tensor_descriptor
 from ..ops.blocks import (
     check_descriptor,
@@ -101,7 +101,8 @@ def _integers(value: Any, what: str, allowed: tuple[str, ...] = ()) -> tuple[int
     items = [as_tile(item) for item in (value if isinstance(value, (tuple, list)) else (value,))]
     for item in items:
         if item.shape or not isinstance(item.element, DType) or not item.element.is_int():
-            raise DTypeError(f"{what} must be an integer scalar, not a value of type {item.element}")
+            cause, remedy = no_integer(what, f"a value of type {item.element}")
+            raise DTypeError(cause, None, remedy)
         if allowed and item.element.short not in allowed:
             raise DTypeError(
                 f"offsets of a tensor descriptor are int32, not {item.element}", None, "cast with .to(tl.int32)"

@@ -13,7 +13,7 @@ from ..diagnostics import CompileTimeAssertionFailure, DTypeError, KernelFaultEr
 from ..hardware import WARP_SIZE
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import int1
-from ..language.hints import only_scalars
+from ..language.hints import no_static_condition, only_scalars
 from ..language.printing import encodable, index_width, printed_prefix
 from .arguments import Arguments, constant, optional_tile
 from .places import user_line
@@ -24,7 +24,8 @@ from .tile import Tile, as_tile, binary, broadcast, cast
 def _static_assert(a: Arguments) -> None:
     condition = constant(a["cond"], "the condition of tl.static_assert")
     if not isinstance(condition, (bool, int)):
-        raise NotConstexprError(f"Assertion condition could not be determined at compile-time: it is {condition!r}")
+        cause, remedy = no_static_condition(condition)
+        raise NotConstexprError(cause, None, remedy)
     if not condition:
         raise CompileTimeAssertionFailure(constant(a["msg"], "the message") or "tl.static_assert does not hold")
 

@@ -18,7 +18,7 @@ from .tile import Tile
 
 
 def _dot_scaled(a: Arguments) -> Tile:
-    formats = [str(constant(a[f"{name}_format"], f"{name}_format")) for name in ("lhs", "rhs")]
+    formats = [constant(a[f"{name}_format"], f"{name}_format") for name in ("lhs", "rhs")]
     fast = bool(constant(a["fast_math"], "fast_math"))
     wide = computed_in(*formats)
     left = _widened(a, "lhs", formats[0], wide, fast, transposed=False)
@@ -28,7 +28,7 @@ def _dot_scaled(a: Arguments) -> Tile:
     return product
 
 
-def _widened(a: Arguments, name: str, format_: str, wide: DType, fast: bool, transposed: bool) -> Tile:
+def _widened(a: Arguments, name: str, format_: object, wide: DType, fast: bool, transposed: bool) -> Tile:
     """An operand times its scales, as a tile of `wide`; computed with K as the last axis."""
     tile, scale = unwrap(a[name]), optional_tile(a[f"{name}_scale"])
     if not isinstance(tile, Tile) or len(tile.shape) < 2 or not isinstance(tile.element, DType):
@@ -40,7 +40,7 @@ def _widened(a: Arguments, name: str, format_: str, wide: DType, fast: bool, tra
     else:
         values = np.ascontiguousarray(values).view(numpy_type(bits))
     values = values.astype(np.float32).astype(numpy_type(wide))
-    if scale is not None and isinstance(scale.element, DType):
+    if scale is not None:
         group = scale_group(name, scale.shape, values.shape[-1], values.shape[-2], scale.element)
         numbers = scale.values.view(np.uint8) if scale.element == int8 else scale.values
         values = _scaled(values, np.repeat(numbers, group, axis=-1), fast)

@@ -10,7 +10,7 @@ import numpy as np
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.constexpr import plain
 from ..language.dtypes import DType, int32
-from ..language.hints import check_size, no_two_axes, shown
+from ..language.hints import check_arange, check_size, no_grid_axis, no_permutation, no_two_axes
 from ..ops.casts import numpy_type
 from .arguments import Arguments, axis_of, constant, dtype_of, shape_of
 from .program import running
@@ -20,18 +20,14 @@ from .tile import Tile, apply, as_tile, broadcast, cast, number_tile
 def _program(a: Arguments, indices: Callable[[], tuple[int, int, int]], name: str) -> Tile:
     axis = constant(a["axis"], "axis")
     if axis not in (0, 1, 2):
-        raise ArgumentError(f"{name} axis must be 0, 1, or 2 but got {shown(axis)}")
+        cause, remedy = no_grid_axis(name, axis)
+        raise ArgumentError(cause, None, remedy)
     return Tile(np.int32(indices()[axis]), int32)
 
 
 def _arange(a: Arguments) -> Tile:
     start, end = (constant(a[name], f"arange's argument {name}") for name in ("start", "end"))
-    if not isinstance(start, int) or not isinstance(end, int):
-        raise ArgumentError(f"arange's arguments must be integers, not {shown(start)} and {shown(end)}")
-    if end <= start:
-        raise ArgumentError("arange's end argument must be greater than the start argument")
-    if not -(2**31) <= start < end < 2**31:
-        raise ArgumentError("arange's arguments must fit in 32 bits")
+    check_arange(start, end)
     check_size((end - start,))
     return Tile(np.arange(start, end, dtype=np.int32), int32)
 
@@ -92,10 +88,12 @@ def _permute(a: Arguments) -> Tile:
         dims = dims[0]
     rank = len(tile.shape)
     if not dims and rank < 2:
-        raise ShapeError(no_two_axes(f"{tile.element}{list(tile.shape) or ''}"))
+        cause, remedy = no_two_axes(f"{tile.element}{list(tile.shape) or ''}")
+        raise ShapeError(cause, None, remedy)
     order = dims or (*range(rank - 2), rank - 1, rank - 2)
     if sorted(axis_of(axis, rank) for axis in order) != list(range(rank)):
-        raise ShapeError(f"permute of {list(tile.shape)} by {order}: each axis must occur once")
+        cause, remedy = no_permutation(list(tile.shape), order, rank)
+        raise ShapeError(cause, None, remedy)
     return tile.like(np.transpose(tile.values, order))
 
 

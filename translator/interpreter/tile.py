@@ -84,7 +84,8 @@ class Tile(tensor):
           ShapeError: when there are not two.
         """
         if len(self.shape) < 2:
-            raise ShapeError(no_two_axes(f"{self.element}{list(self.shape) or ''}"))
+            cause, remedy = no_two_axes(f"{self.element}{list(self.shape) or ''}")
+            raise ShapeError(cause, None, remedy)
         return self.like(self.values.T)
 
     def to(self, *args: Any, **kwargs: Any) -> Tile:
@@ -290,7 +291,7 @@ def binary(op_name: str, left: Any, right: Any, wraps: bool = False) -> Tile:
         raise DTypeError(
             f"invalid operands of type {as_tile(left).element} and {as_tile(right).element}",
             None,
-            "a pointer takes only + and - with an integer",
+            "a pointer takes only + and - with an integer; did you forget tl.load?",
         )
     if not number.element.is_int():
         raise DTypeError(f"a pointer moves by integers, not by {number.element}", None, "cast the offset")

@@ -90,10 +90,16 @@ def nested(statement: Statement) -> Iterator[Statement]:
 
 
 def statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
-    """Every statement of a block and of the blocks inside, in source order."""
-    for statement in block:
+    """Every statement of a block and of the blocks inside, in source order.
+
+    Not by recursion: each statement would pass through a generator for every block around it.
+    """
+    waiting = [*reversed(block)]
+    while waiting:
+        statement = waiting.pop()
         yield statement
-        yield from nested(statement)
+        for body in reversed(bodies(statement)):
+            waiting += reversed(body)
 
 
 def loops_around(block: tuple[Statement, ...], outer: int = 0) -> dict[Variable, int]:

@@ -16,6 +16,7 @@ from .values import PropagateNan, tensor
 
 _CONVERSIONS = {"int": "int32", "float": "float32", "bool": "int1"}
 _MODULES = {"tilewright": "triton", "tilewright.language": "tl"}  # as kernels call them
+_STATIC_INTEGER = "each is a compile-time integer: a number, or a parameter that is annotated tl.constexpr"
 LONGEST = 60  # characters of a value that a message shows
 NO_RANGE = (
     "a kernel's for loop runs over range, tl.range or tl.static_range only",
@@ -66,6 +67,13 @@ def shown(value: Any) -> str:
         return f"tl.pointer_type(tl.{value.element_ty.word})"
     if isinstance(value, ModuleType):
         return f"the module {_MODULES.get(value.__name__, value.__name__)}"
+    try:
+        return _shown_object(value)
+    except Exception:  # of the user's, who may answer to every name and not show itself
+        return f"an object of type {type(value).__name__}"
+
+
+def _shown_object(value: Any) -> str:
     name = getattr(value, "__name__", None) or getattr(value, "name", None)
     if isinstance(value, type):
         return f"the class {name}"
@@ -142,9 +150,71 @@ def too_few_axes(element: Any, shape: Sequence[int]) -> tuple[str, str]:
     return f"the index has more : than {axes} of {element}{[int(side) for side in shape]}", "leave one out"
 
 
-def no_two_axes(type_: object) -> str:
-    """What is wrong with a value that is to be transposed."""
-    return f"trans of {type_}: there are no two axes to exchange"
+def no_two_axes(type_: object) -> tuple[str, str]:
+    """What is wrong with a value that is to be transposed, and what to do about it."""
+    return f"trans of {type_}: there are no two axes to exchange", "give it a second one, as x[None, :]"
+
+
+def no_permutation(type_: object, order: tuple[Any, ...], rank: int) -> tuple[str, str]:
+    """What is wrong with an order of a tile's axes, and what to do about it."""
+    axes = ", ".join(map(str, range(rank)))
+    return f"permute of {type_} by {shown(order)}: each axis must occur once", f"name each of the axes {axes} once"
+
+
+def no_grid_axis(function: str, axis: Any) -> tuple[str, str]:
+    """What is wrong with an axis of the grid, and what to do about it."""
+    return f"{function} axis must be 0, 1, or 2 but got {shown(axis)}", f"a grid has three axes: write tl.{function}(0)"
+
+
+def check_arange(start: Any, end: Any) -> None:
+    """Rejects what `tl.arange` cannot count.
+
+    Raises:
+      ArgumentError: says what it can.
+    """
+    if not isinstance(start, int) or not isinstance(end, int):
+        raise ArgumentError(
+            f"arange's arguments must be integers, not {shown(start)} and {shown(end)}", None, _STATIC_INTEGER
+        )
+    if end <= start:
+        counted = f"it counts from {start} to {end} - 1: write tl.arange(0, BLOCK), where BLOCK is 1 or more"
+        raise ArgumentError("arange's end argument must be greater than the start argument", None, counted)
+    if not -(2**31) <= start < end < 2**31:
+        raise ArgumentError(
+            "arange's arguments must fit in 32 bits",
+            None,
+            "add the rest to it: start + tl.arange(0, BLOCK)",
+        )
+
+
+def no_static_condition(given: Any) -> tuple[str, str]:
+    """What is wrong with the condition of `tl.static_assert`, and what to do about it."""
+    cause = f"Assertion condition could not be determined at compile-time: it is {shown(given)}"
+    return cause, "write a comparison of compile-time values; tl.device_assert tests at run time"
+
+
+def no_static_bound(given: Any) -> tuple[str, str]:
+    """What is wrong with a bound of `tl.static_range`, and what to do about it."""
+    return f"a bound of tl.static_range must be an integer, not {shown(given)}", _STATIC_INTEGER
+
+
+def no_side(what: str, given: Any) -> tuple[str, str]:
+    """What is wrong with the side of a tile, and what to do about it."""
+    return f"{what} must be a positive integer, not {shown(given)}", _STATIC_INTEGER
+
+
+def no_integer(what: str, given: str) -> tuple[str, str]:
+    """What is wrong with an offset or a side of memory, and what to do about it; `given` is it in words."""
+    return f"{what} must be an integer scalar, not {given}", "write an integer for each axis, as (row, 0)"
+
+
+def cannot_compute(error: Exception, sign: str, *operands: Any) -> tuple[str, str]:
+    """What is wrong with compile-time operands of an operator, and what to do about it; `error` is Python's."""
+    if not isinstance(error, TypeError):
+        return f"cannot compute this at compile time: {error}", "test the numbers first, with tl.static_assert"
+    strange = next((one for one in operands if not isinstance(one, (int, float))), operands[0])
+    cause = f"cannot compute this at compile time: {sign} does not take {' and '.join(map(shown, operands))}"
+    return cause, instead_of(strange) or "give it numbers"
 
 
 def no_axis(axis: Any, rank: int, added: int = 0) -> tuple[str, str]:

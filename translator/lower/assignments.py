@@ -29,7 +29,7 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     if target in context.role.program_variables.values() or target in context.given or is_promise_alone(statement):
         return ()
     if not target.type.is_tile:
-        text = _scalar_text(context, value)
+        text = scalar_text(context, value)
         if target in context.schedule.held_starts:
             text = f"{context.use_helper('start_at', 'start_at')}({text})"
         update = None if context.declares(statement, target) else _update(context.names.variable(target), value, text)
@@ -61,7 +61,8 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     return unless_all_hold(context, statement, layout, nodes)
 
 
-def _scalar_text(context: Context, value: Expr) -> str:
+def scalar_text(context: Context, value: Expr) -> str:
+    """The value of a scalar, as an assignment has it."""
     if isinstance(value, Call) and value.op in ("program_id", "num_programs"):
         return context.launch_word(value.op, value.attribute("axis"))
     return assigned(context.speller.text(value))
@@ -79,9 +80,8 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
         return fill_by_copy(context, statement, layout, name, value)
     if declares and single:
         nodes = list(context.each_register(layout, lambda at: _store_element(context, name, target, value, at)))
-        once = context.assigned_once(target) and not target.type.is_pointer
         text = nodes[0].values["value"] if isinstance(nodes[0], Spelled) else ""
-        return [Line(f"{'const ' if once else ''}{declarator} = {assigned(text)};")]
+        return [context.defined(target, layout, assigned(text), name)]
     declare: list[Node] = [Line(f"{declarator};")] if declares else []
     if isinstance(value, Call) and is_rounded_by_pairs(value, layout) and target not in context.schedule.in_shared:
         return [*declare, *round_by_pairs(context, name, target, value, layout)]

@@ -226,9 +226,12 @@ class Context:
         name = self.names.variable(variable)
         if not self.declares(statement, variable):
             return (Line(f"{name} = {text};"),) if text != name else ()
-        declarator = self.declaration(variable, None)
+        return (self.defined(variable, None, text),)
+
+    def defined(self, variable: Variable, layout: Layout | None, text: str, name: str = "") -> Line:
+        """The declaration of a variable with its value; `const` where that is its only one, but for pointers."""
         once = self.assigned_once(variable) and not variable.type.is_pointer
-        return (Line(f"{'const ' if once else ''}{declarator} = {text};"),)
+        return Line(f"{'const ' if once else ''}{self.declaration(variable, layout, name)} = {text};")
 
     def temporary(self, statement: Statement, purpose: str, type_: ValueType, other: str = "") -> Variable:
         """A variable of the translator's own for one purpose of one statement, called so, or `other` if that is taken."""

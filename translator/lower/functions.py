@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from ..analysis.facts import body_facts
 from ..ir.c_names import MATH_NAMES
-from ..ir.nodes import DeviceFunction, Statement, Variable
+from ..ir.nodes import Assign, DeviceFunction, Statement, Variable
 from .static_loops import rolled
 from .text.names import Names
 from .text.scopes import find_scopes
-from .text.unit import Function, Node
+from .text.unit import Function, Line, Node, words
 
 if TYPE_CHECKING:
     from .context import Context
@@ -28,14 +28,38 @@ def lower_function(context: Context, function: DeviceFunction) -> Function:
     return Function(signature, comments, body)
 
 
-def lower_scalar_body(
-    context: Context, body: tuple[Statement, ...], names: Names, results: tuple[Variable, ...] = ()
-) -> tuple[Node, ...]:
-    """Statements of scalars, in a scope of their own; `results` are read after them."""
+def lower_scalar_body(context: Context, body: tuple[Statement, ...], names: Names) -> tuple[Node, ...]:
+    """Statements of scalars, in a scope of their own."""
+    return _lowered(_inside(context, body, names, ()), body)
+
+
+def lower_combination(
+    context: Context, body: tuple[Statement, ...], names: Names, results: tuple[Variable, ...]
+) -> tuple[tuple[Node, ...], list[str]]:
+    """Statements of scalars, and the `results` that are read after them.
+
+    Where the last lines do nothing but name the results, these are their values, and the lines are left out.
+    """
+    from .assignments import scalar_text
+
+    inner = _inside(context, body, names, results)
+    nodes, named = _lowered(inner, body), [names.variable(result) for result in results]
+    last = body[len(body) - len(results) :]
+    values = [scalar_text(inner, one.value) for one in last if isinstance(one, Assign)]
+    lines = tuple(inner.defined(result, None, value) for result, value in zip(results, values, strict=False))
+    are_named = lines == nodes[len(nodes) - len(results) :] and all(map(inner.assigned_once, results))
+    if not are_named or set(named) & words([Line(value) for value in values]):
+        return nodes, named
+    return nodes[: -len(results)], values
+
+
+def _inside(context: Context, body: tuple[Statement, ...], names: Names, results: tuple[Variable, ...]) -> Context:
+    return context.nested(body_facts(body, results=results), find_scopes(body, {}), names)
+
+
+def _lowered(inner: Context, body: tuple[Statement, ...]) -> tuple[Node, ...]:
     from .statements import lower_block
 
-    facts = body_facts(body, results=results)
-    inner = context.nested(facts, find_scopes(body, {}), names)
-    found = rolled(lower_block(inner, body), names)
-    context.needs.unequal |= found.unequal
+    found = rolled(lower_block(inner, body), inner.names)
+    inner.needs.unequal |= found.unequal
     return found.body

@@ -20,8 +20,8 @@ def check_ranks(name: str, **tuples: Any) -> int:
     """
     lengths = {what: len(items) for what, items in tuples.items()}
     if len(set(lengths.values())) != 1:
-        shown = ", ".join(f"{what} has {length}" for what, length in lengths.items())
-        raise ArgumentError(f"tl.{name}: one entry per axis is expected, but {shown}")
+        found = ", ".join(f"{what} has {length}" for what, length in lengths.items())
+        raise ArgumentError(f"tl.{name}: one entry per axis is expected, but {found}", None, "write each as (row, 0)")
     return next(iter(lengths.values()))
 
 
@@ -33,7 +33,8 @@ def pointee_of(element: Element | None, name: str, given: str = "") -> DType:
     """
     if not isinstance(element, PointerType):
         got = f", got {given}" if given else ""
-        raise DTypeError(f"tl.{name}: expected `base` to be a pointer to the tensor's first element{got}")
+        cause = f"tl.{name}: expected `base` to be a pointer to the tensor's first element{got}"
+        raise DTypeError(cause, None, "pass the kernel's parameter, plus a scalar offset if need be")
     return element.element_ty
 
 
@@ -45,7 +46,8 @@ def check_order(order: Any, rank: int) -> None:
     """
     axes = list(order) if isinstance(order, (tuple, list)) else [order]
     if any(type(axis) is not int for axis in axes) or sorted(axes) != list(range(rank)):
-        raise ArgumentError(f"Expected a permutation of (0, ..., {rank - 1}) in order, got {shown(axes)}")
+        cause = f"Expected a permutation of (0, ..., {rank - 1}) in order, got {shown(axes)}"
+        raise ArgumentError(cause, None, f"write the contiguous axis first, as {tuple(reversed(range(rank)))}")
 
 
 def checked_axes(boundary_check: Any, rank: int) -> tuple[int, ...]:
@@ -57,10 +59,11 @@ def checked_axes(boundary_check: Any, rank: int) -> tuple[int, ...]:
     axes = boundary_check if isinstance(boundary_check, (tuple, list)) else (boundary_check,)
     for axis in axes:
         if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
-            raise ArgumentError(f"boundary_check names axis {shown(axis)} of a block of rank {rank}")
+            cause = f"boundary_check names axis {shown(axis)} of a block of rank {rank}"
+            raise ArgumentError(cause, None, f"its axes are {', '.join(map(str, range(rank)))}")
     found = tuple(sorted(axis % rank for axis in axes))
     if len(set(found)) != len(found):
-        raise ArgumentError("Duplicate dimension in `boundary_check`")
+        raise ArgumentError("Duplicate dimension in `boundary_check`", None, "name each axis once")
     return found
 
 
@@ -72,7 +75,7 @@ def check_padding(padding: Any, dtype: DType, allowed: tuple[str, ...]) -> str:
     """
     word = padding or allowed[0]
     if word not in allowed:
-        raise ArgumentError(f"Padding option {padding!r} not supported", None, "it is 'zero' or 'nan'")
+        raise ArgumentError(f"Padding option {shown(padding)} not supported", None, "it is 'zero' or 'nan'")
     if word == "nan" and not dtype.is_floating():
         raise ArgumentError("Padding option `nan` is not supported for integer block pointers", None, "use 'zero'")
     return str(word)

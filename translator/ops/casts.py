@@ -67,11 +67,12 @@ def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: 
             )
         return
     if bitcast and source.bits != wanted.bits:
-        raise DTypeError(f"Cannot bitcast data-type of size {source.bits} to data-type of size {wanted.bits}")
+        cause = f"Cannot bitcast data-type of size {source.bits} to data-type of size {wanted.bits}"
+        raise DTypeError(cause, None, "convert to a type of as many bits first, or leave bitcast out")
     if rounding is not None and (
         bitcast or not (source.is_floating() and wanted.is_floating() and wanted.bits < source.bits)
     ):
-        raise DTypeError("fp_downcast_rounding should be set only for truncating fp conversions")
+        raise DTypeError("fp_downcast_rounding should be set only for truncating fp conversions", None, "leave it out")
     if rounding not in (None, "rtne", "rtz"):
         raise DTypeError(f"fp_downcast_rounding must be 'rtne' or 'rtz', not {shown(rounding)}")
     fp8_and_int = (source.is_fp8() and wanted.is_int()) or (wanted.is_fp8() and source.is_int())

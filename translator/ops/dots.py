@@ -10,7 +10,7 @@ from typing import Any
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..frozen import frozen
 from ..language.dtypes import DType, float16, float32, float64, int8, int32
-from ..language.hints import check_size
+from ..language.hints import check_size, shown
 from .casts import numpy_type
 
 PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
@@ -136,7 +136,7 @@ def _precision(wanted: str | None, allow_tf32: bool | None, default: str) -> str
         wanted = "ieee" if allow_tf32 is not None and not allow_tf32 else default
     precision = wanted.lower() if isinstance(wanted, str) else wanted
     if precision not in PRECISIONS:
-        raise ArgumentError(f"input_precision must be one of {', '.join(PRECISIONS)}. Got {wanted!r}")
+        raise ArgumentError(f"input_precision must be one of {', '.join(PRECISIONS)}. Got {shown(wanted)}")
     return precision
 
 

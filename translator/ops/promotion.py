@@ -48,7 +48,8 @@ def literal_type(value: int | float | bool) -> DType:
                 return dtype
         if 0 <= value < 2**64:
             return uint64
-        raise DTypeError(f"the integer {value if value.bit_length() < 1000 else 'given here'} does not fit in 64 bits")
+        cause = f"the integer {value if value.bit_length() < 1000 else 'given here'} does not fit in 64 bits"
+        raise DTypeError(cause, None, "write it as a float, as 1e30")
     magnitude = abs(value)
     single = magnitude == 0 or not math.isfinite(magnitude) or SMALLEST_NORMAL_FP32 <= magnitude <= LARGEST_FP32
     return float32 if single else float64
@@ -61,7 +62,8 @@ def number_type(element: Element) -> DType:
       DTypeError: for a pointer.
     """
     if isinstance(element, PointerType):
-        raise DTypeError(f"invalid operands of type {element}: a pointer takes only + and - with an integer")
+        cause = f"invalid operands of type {element}: a pointer takes only + and - with an integer"
+        raise DTypeError(cause, None, "did you forget tl.load?")
     return element
 
 
@@ -194,7 +196,8 @@ def modulo(operands: tuple[Operand, ...]) -> Resolved:
 def _require_integer_division(operands: tuple[Operand, ...]) -> None:
     _require_same_sign(operands)
     if operands[1].literal == 0:
-        raise DTypeError("division of an integer by zero; its result is not defined")
+        cause = "division of an integer by zero; its result is not defined"
+        raise DTypeError(cause, None, "leave the line out where this is 0, with `if`")
 
 
 def _require_same_sign(operands: tuple[Operand, ...]) -> None:
@@ -210,7 +213,8 @@ def bitwise(operands: tuple[Operand, ...]) -> Resolved:
     common = computation_type(operands)
     if not common.is_int():
         names = " and ".join(str(own_type(operand)) for operand in operands)
-        raise DTypeError(f"invalid operands of type {names}: bits of integers only")
+        cause = f"invalid operands of type {names}: bits of integers only"
+        raise DTypeError(cause, None, "cast with x.to(tl.int32); the bits of a float are x.to(tl.int32, bitcast=True)")
     return Resolved((common, common), common)
 
 
@@ -258,7 +262,8 @@ def selection(operands: tuple[Operand, ...]) -> Resolved:
         warnings.warn(f"the condition of tl.where is of type {condition}: write condition != 0", stacklevel=2)
     if any(isinstance(value.element, PointerType) for value in values):
         if values[0].element != values[1].element:
-            raise DTypeError(f"tl.where between {values[0].element} and {values[1].element}")
+            cause = f"tl.where between {values[0].element} and {values[1].element}"
+            raise DTypeError(cause, None, "choose between their offsets, or load first")
         return Resolved((int1, values[0].element, values[0].element), values[0].element)
     common = computation_type((values[0], values[1]))
     return Resolved((int1, common, common), common, literals_adapt=True)
@@ -291,7 +296,8 @@ def integer_only(operands: tuple[Operand, ...]) -> Resolved:
     """One integer operand."""
     own = own_type(operands[0])
     if not own.is_int():
-        raise DTypeError(f"wrong type argument to unary invert ({own}): integers only")
+        cause = f"wrong type argument to unary invert ({own}): integers only"
+        raise DTypeError(cause, None, "write -x for the negative, or cast with x.to(tl.int32)")
     return Resolved((own,), own)
 
 
@@ -319,7 +325,7 @@ def any_float(operands: tuple[Operand, ...]) -> Resolved:
     for operand in operands[1:]:
         common = promote(common, own_type(operand))
     if not common.is_floating() or common.is_fp8():
-        raise DTypeError(f"expected floating-point operands, got {common}")
+        raise DTypeError(f"expected floating-point operands, got {common}", None, "cast first, as x.to(tl.float32)")
     return Resolved((common,) * len(operands), common)
 
 
@@ -341,7 +347,8 @@ def high_half(operands: tuple[Operand, ...]) -> Resolved:
     """`umulhi`: 32- and 64-bit integers, taken as unsigned."""
     common = promote(own_type(operands[0]), own_type(operands[1]))
     if not common.is_int() or common.bits < 32:
-        raise DTypeError(f"Expected dtype ['int32', 'int64', 'uint32', 'uint64'] but got {common}")
+        cause = f"Expected dtype ['int32', 'int64', 'uint32', 'uint64'] but got {common}"
+        raise DTypeError(cause, None, "cast first, as x.to(tl.int32)")
     return Resolved((common, common), common)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
-from ..language.dtypes import DType, bfloat16, float8e4nv, float8e5, float16, int8, uint8, uint16
+from ..language.dtypes import DType, Element, bfloat16, float8e4nv, float8e5, float16, int8, uint8, uint16
+from ..language.hints import shown
 
 # The element type behind each format; two e2m1 numbers stand in one uint8, the first in its low bits.
 FORMATS = {"e2m1": uint8, "e4m3": float8e4nv, "e5m2": float8e5, "bf16": bfloat16, "fp16": float16}
@@ -14,33 +15,33 @@ GROUPS = (16, 32)  # elements of K that share a scale
 NAN_SCALE = 0xFF
 
 
-def computed_in(left_format: str, right_format: str) -> DType:
+def computed_in(left_format: object, right_format: object) -> DType:
     """The type that both operands are widened to."""
     return float16 if "fp16" in (left_format, right_format) else bfloat16
 
 
-def operand_type(name: str, dtype: DType, format_: str) -> DType:
+def operand_type(name: str, dtype: DType, format_: object) -> DType:
     """The type that an operand's bits are read as.
 
     Raises:
       ArgumentError, DTypeError: for another format, or a type that does not hold it.
     """
-    if format_ not in FORMATS:
-        raise ArgumentError(f"{name}_format must be one of {', '.join(FORMATS)}, not {format_!r}")
+    if not isinstance(format_, str) or format_ not in FORMATS:
+        raise ArgumentError(f"{name}_format must be one of {', '.join(FORMATS)}, not {shown(format_)}")
     wanted = FORMATS[format_]
     if dtype not in (wanted, uint8 if wanted.bits == 8 else uint16):
         raise DTypeError(f"{name} of format {format_} must be of type {wanted}, or unsigned bits of it, not {dtype}")
     return wanted
 
 
-def unpacked_shape(shape: tuple[int, ...], format_: str, axis: int) -> tuple[int, ...]:
+def unpacked_shape(shape: tuple[int, ...], format_: object, axis: int) -> tuple[int, ...]:
     """An operand's shape in numbers; `axis` is the one along which e2m1 numbers are packed."""
     if format_ != FP4:
         return shape
     return tuple(2 * side if number == axis % len(shape) else side for number, side in enumerate(shape))
 
 
-def scale_group(name: str, shape: tuple[int, ...], depth: int, rows: int, scale: DType) -> int:
+def scale_group(name: str, shape: tuple[int, ...], depth: int, rows: int, scale: Element) -> int:
     """How many elements along K share a scale; `shape` is the scale's, `[rows, depth / group]`.
 
     Raises:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...hardware import ACCESS_BYTES
-from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Use
+from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ...language.dtypes import DType
 from ...schedule.accesses.access import Access, is_zero, plan_access
 from ...schedule.accesses.cache_hints import load_hint, store_hint, vector_hint
 from ...schedule.accesses.predicated import is_predicated
+from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..staging.own_places import place_of_scalar, place_read
 from ..text.element import element_text, indexed, run_at
@@ -83,7 +84,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
             return (*naming, Spelled("assign", values))
 
         if not access.repeats:
-            return (*before, *with_value(context, statement, declare, context.each_register(layout, one)))
+            return (*before, *with_value(context, target, layout, declare, context.each_register(layout, one)))
         load = one
     else:
         if target not in context.ahead.own:
@@ -103,13 +104,12 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
 
 
 def with_value(
-    context: Context, statement: Assign, declare: tuple[Node, ...], nodes: tuple[Node, ...]
+    context: Context, target: Variable, layout: Layout, declare: tuple[Node, ...], nodes: tuple[Node, ...]
 ) -> tuple[Node, ...]:
-    """A declaration and what is assigned after it, in a line of their own where that is a single element."""
-    if len(declare) != 1 or len(nodes) != 1 or not isinstance(nodes[0], Spelled) or not isinstance(declare[0], Line):
+    """A declaration, if there is one, and what is assigned after it: one line where that is a single element."""
+    if not declare or len(nodes) != 1 or not isinstance(nodes[0], Spelled):
         return (*declare, *nodes)
-    once = context.assigned_once(statement.target) and not statement.target.type.is_pointer
-    return (Line(f"{'const ' if once else ''}{declare[0].text[:-1]} = {nodes[0].values['value']};"),)
+    return (context.defined(target, layout, nodes[0].values["value"]),)
 
 
 def _is_uniform(other: Expr) -> bool:

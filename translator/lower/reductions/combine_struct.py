@@ -10,9 +10,9 @@ from ...analysis.commuting import commutes
 from ...ir.nodes import Call, Combine
 from ...ir.types import ORDINALS, ValueType
 from ...language.dtypes import DType
-from ..functions import lower_scalar_body
+from ..functions import lower_combination
 from ..text.names import Names, type_word
-from ..text.unit import Line, Node, words
+from ..text.unit import Line, Node
 from .combine import Combination, extremum, known_combination
 
 if TYPE_CHECKING:
@@ -122,8 +122,7 @@ def _argument_body(op: str, dtype: DType, padding: bool) -> tuple[Node, ...]:
 def _custom_element(context: Context, name: str, combine: Combine, dtype: DType) -> Combination:
     names = Names([])
     left, right = names.variable(combine.left[0]), names.variable(combine.right[0])
-    body = lower_scalar_body(context, combine.body, names, combine.results)
-    body, (result,) = _returned(body, [names.variable(combine.results[0])])
+    body, (result,) = lower_combination(context, combine.body, names, combine.results)
     body = (*body, Line(f"return {result};"))
     context.use_helper("combine_element", name, state=dtype.cuda, left=left, right=right, body=body)
     return Combination(name, dtype.cuda, (), lambda one, other: f"{name}::combine({one}, {other})", None)
@@ -139,8 +138,7 @@ def _custom_body(
     for side, variables in (("left", combine.left), ("right", combine.right)):
         for (ctype, field), variable in zip(fields, variables, strict=False):
             nodes.append(Line(f"const {ctype} {names.variable(variable)} = {side}.{field};"))
-    body = lower_scalar_body(context, combine.body, names, combine.results)
-    body, values = _returned(body, [names.variable(result) for result in combine.results])
+    body, values = lower_combination(context, combine.body, names, combine.results)
     values = [in_braces(value, ctype) for value, (ctype, _) in zip(values, fields, strict=False)]
     result = ", ".join([*values, *(["true"] if padding else [])])
     return (*nodes, *body, Line(f"return {{{result}}};"))
@@ -150,19 +148,6 @@ def in_braces(value: str, ctype: str) -> str:
     """A value as a member of a list in braces, where C++ lets no int become narrower unsaid: `max(x, y)`, `x & 3`."""
     is_int = ctype in NARROW_INTEGERS and INT_OF_NARROW.search(value) and not value.startswith("static_cast<")
     return f"static_cast<{ctype}>({value})" if is_int else value
-
-
-def _returned(body: tuple[Node, ...], names: list[str]) -> tuple[tuple[Node, ...], list[str]]:
-    """The body and what it returns: where its last lines do nothing but name the results, these without their names."""
-    last = body[len(body) - len(names) :]
-    found = [
-        re.fullmatch(rf"const [\w ]+ {name} = (.*);", getattr(line, "text", ""))
-        for line, name in zip(last, names, strict=False)
-    ]
-    texts = [match[1] for match in found if match]
-    if len(texts) < len(names) or set(names) & words([Line(text) for text in texts]):
-        return body, names
-    return body[: -len(names)], texts
 
 
 def _field_names(combine: Combine) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from ..text.point import FIRST, Index, Point, register
 from ..text.unit import Line, Loop, Node
 from .combine_struct import combination_of
 from .levels import Element, Part, combine_line, over_lanes, over_warps
-from .reduction import Reduction, loop_names, source_point
+from .reduction import Reduction, in_register_loops, loop_names, source_point
 from .states import reduce_states
 
 LEAST_OF_TWO_CHAINS = 16  # elements of a thread
@@ -148,13 +148,8 @@ def _over_registers(context: Context, plan: Reduction, kept: Point, result: str,
     point = source_point(plan, kept, zero | {axis: register(names[axis]) for axis in looped})
     start = plan.combination.identity if many and plan.combination.identity else first.text
     value = _masked(context, plan, point)
-    node: Node = Line(combine_line(expression, result, value))
-    for axis in reversed(looped):
-        begin = "0" if many else "1"
-        count = context.count(plan.source.axes[axis])
-        header = f"for (int {names[axis]} = {begin}; {names[axis]} < {count}; ++{names[axis]})"
-        node = Loop(header, (node,), unroll=True)
-    return (Line(f"{prefix}{result} = {start};"), node)
+    node = Line(combine_line(expression, result, value))
+    return (Line(f"{prefix}{result} = {start};"), in_register_loops(context, plan, names, node))
 
 
 def _masked(context: Context, plan: Reduction, point: Point) -> Text:

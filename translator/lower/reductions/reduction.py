@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from ...frozen import frozen
 from ...ir.nodes import Expr
 from ...schedule.tiles.layout import Layout
+from ..context import Context
 from ..text.point import Index, Point, point_of
+from ..text.unit import Loop, Node
 from .combine import Combination
 
 
@@ -50,6 +52,21 @@ def source_point(plan: Reduction, kept: Point, indices: Mapping[int, Index]) -> 
             chosen.append(kept.indices[position])
             position += 1
     return point_of(plan.source, tuple(chosen))
+
+
+def in_register_loops(context: Context, plan: Reduction, names: Sequence[str], node: Node) -> Node:
+    """`node` in loops over the registers along the reduced axes, behind the line that has taken the first element.
+
+    A single loop begins at the second; of several, each begins at 0, and `node` has to pass over the first or to bear it twice.
+    """
+    looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
+    begin = "1" if len(looped) == 1 else "0"
+    for axis in reversed(looped):
+        count = context.count(plan.source.axes[axis])
+        node = Loop(
+            f"for (int {names[axis]} = {begin}; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True
+        )
+    return node
 
 
 def loop_names(plan: Reduction, kept: Point, names: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...ir.nodes import Assign, Combine, Effect, Use, Variable
 from ...ir.types import padded
@@ -13,10 +14,10 @@ from ..context import Context
 from ..shared.convert import Move, moved
 from ..text.element import indexed
 from ..text.point import FIRST, Point, register
-from ..text.unit import Branch, Line, Loop, Node
+from ..text.unit import Branch, Line, Node
 from .combine_struct import in_braces
 from .levels import over_lanes, over_warps
-from .reduction import Reduction, loop_names, source_point
+from .reduction import Reduction, in_register_loops, loop_names, source_point
 
 
 def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple[Node, ...]:
@@ -93,11 +94,7 @@ def _states_over_registers(
     node: Node = Line(f"{result} = {struct}::combine({result}, {fields(point)});")
     if len(looped) > 1:  # the very first element is the start
         node = Branch(" || ".join(f"{names[axis]} > 0" for axis in looped), (node,))
-    for axis in reversed(looped):
-        count = context.count(plan.source.axes[axis])
-        begin = "1" if len(looped) == 1 else "0"
-        node = Loop(f"for (int {names[axis]} = {begin}; {names[axis]} < {count}; ++{names[axis]})", (node,), True)
-    return (first, node)
+    return (first, in_register_loops(context, plan, names, node))
 
 
 def _unpack(
@@ -114,28 +111,27 @@ def _unpack(
     def found(state: str) -> str:
         return f"{state}.value == {state}.value ? {state}.index : 0" if settled else f"{state}.{field}"
 
-    def found_line(text: str) -> Line:
-        return Line(text, comment) if settled else Line(text)
+    def found_line(line: Line) -> Line:
+        return replace(line, comment=comment) if settled else line
 
     def one(point: Point) -> tuple[Node, ...]:
         left, right = indexed(context, name, target, point), indexed(context, state, target, point)
-        return (found_line(f"{left} = {found(right)};"),)
+        return (found_line(Line(f"{left} = {found(right)};")),)
 
     if layout is None:
         (bound,) = context.bind_scalar(statement, target, found(state))
-        return (found_line(bound.text),) if isinstance(bound, Line) else (bound,)
+        return (found_line(bound),) if isinstance(bound, Line) else (bound,)
     if layout == plan.kept:
         declare, values = context.declare(statement, target, layout), context.each_register(plan.kept, one)
         if declare and layout.register_shape() == (1,) * layout.rank:
-            once = "const " if context.assigned_once(target) else ""
-            return (found_line(f"{once}{context.declaration(target, layout)} = {found(state)};"),)
+            return (found_line(context.defined(target, layout, found(state))),)
         return (*declare, *values)
     own = context.beside(statement, target, "reduced")
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))
     declaration = context.declaration(own, plan.kept)
     if not plan.kept.array_axes():
-        unpacked: tuple[Node, ...] = (found_line(f"const {declaration} = {found(state)};"),)
+        unpacked: tuple[Node, ...] = (found_line(Line(f"const {declaration} = {found(state)};")),)
     else:
         unpacked = (Line(f"{declaration};"), *context.each_register(plan.kept, one))
     return (

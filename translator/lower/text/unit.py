@@ -136,10 +136,12 @@ def blocks_of(node: Node) -> tuple[tuple[Node, ...], ...]:
 
 def every(nodes: Iterable[Node]) -> Iterator[Node]:
     """The nodes and those inside of them, in the order of the text."""
-    for node in nodes:
+    waiting = [*nodes][::-1]
+    while waiting:
+        node = waiting.pop()
         yield node
-        for block in blocks_of(node):
-            yield from every(block)
+        for block in reversed(blocks_of(node)):
+            waiting += reversed(block)
 
 
 def texts_of(node: Node) -> Iterator[str]:
