@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType, NoneType
 from typing import Any
 
@@ -211,6 +211,13 @@ def no_item(is_pointer: bool, base: str = "x", index: str = "offsets") -> str:
     if is_pointer:
         return f"a pointer is no array: write tl.load({base} + {index})"
     return "only : and None can index a tile, as in x[:, None]; load the part that you need instead"
+
+
+def no_key(word: str, value: Any, key: Any) -> tuple[str, str]:
+    """What is wrong with `word[key]` of a compile-time value without such an item, and what there is instead."""
+    if isinstance(value, Mapping):
+        return f"{word} has no key {shown(key)}", f"its keys are {', '.join(map(shown, value)) or 'none'}"
+    return f"{word} has no item {shown(key)}", f"it has {len(value)}, counted from 0"
 
 
 def no_assignment(is_pointer: bool, base: str = "x", index: str = "offsets") -> str:
