@@ -132,7 +132,7 @@ def unfitting(name: str, signature: object, given: Iterable[str]) -> str:
     """What to do about arguments that a function does not take; `given` are the keywords among them."""
     for keyword in given:
         if instead := _TAKEN_OUT.get((name, keyword)):
-            return f"Triton has taken {keyword} out: write {instead}"
+            return f"Triton has taken {keyword} out: for True write {instead}, for False leave it out"
     return f"the signature is {name}{signature}"
 
 
