@@ -7,6 +7,9 @@ chain of calls that led to it.
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 from .frozen import frozen
 
 SHOWN_CALLS = 4  # of a long chain, at each end
@@ -254,3 +257,13 @@ class TunedFileError(AutotunerError):
 
 class TuningArgumentError(AutotunerError, TypeError):
     """An argument of `autotune` or `heuristics` of another kind, or a function in it that takes or returns something else."""
+
+
+_WARNED: dict[
+    str, dict[Any, Any]
+] = {}  # by the file: what has been said of which line, which Python keeps for each module
+
+
+def warn_at(file: str, line: int, text: str) -> None:
+    """A warning at the user's line, once for each line."""
+    warnings.warn_explicit(text, UserWarning, file, line, registry=_WARNED.setdefault(file, {}))

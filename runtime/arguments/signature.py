@@ -2,16 +2,17 @@
 
 One entry per parameter, by position: a type (`*fp32`, `i32`, `fp16`), with `:16` when the value (or the address) is
 divisible by 16 and `:1` when it is 1; `tensordesc<fp16[128, 64]>` for a tensor descriptor with blocks of that shape, with
-`:16` when all sides of the tensor are divisible by 16; or the value of a compile-time parameter, or of any other that is to
-be one in this text: a number, True, False or None.
+`:16` when all sides of the tensor are divisible by 16; entries in parentheses, `(i32:16, i32:1)`, for a tuple; or the value of
+a compile-time parameter, or of any other that is to be one in this text: a number, True, False or None.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
-from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument
+from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument, TupleArgument
 from tilewright.diagnostics import ArgumentError, SignatureError, Span
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction, KernelParameter
@@ -106,9 +107,28 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _argument(parameter: KernelParameter, entry: _Entry) -> Argument:
-    if parameter.is_constexpr or _is_number(entry.text):
+    if parameter.is_constexpr:
         return ConstantArgument(parameter.name, _value(entry))
-    return _typed(parameter.name, entry)
+    return _no_constexpr(parameter.name, entry)
+
+
+def _no_constexpr(name: str, entry: _Entry) -> Argument:
+    if _is_number(entry.text):
+        return ConstantArgument(name, _value(entry))
+    if entry.text.startswith("(") and entry.text.endswith(")"):
+        return TupleArgument(name, tuple(_items(name, entry)))
+    return _typed(name, entry)
+
+
+def _items(name: str, entry: _Entry) -> Iterator[Argument]:
+    """The items of a tuple; as in Python, a comma may stand behind the last."""
+    inner = entry.text[1:-1]
+    places = _places(inner)
+    for number, (start, end) in enumerate(places):
+        if start < end or number < len(places) - 1:
+            yield _no_constexpr(
+                f"{name}[{number}]", _Entry(inner[start:end], entry.start + 1 + start, entry.signature, entry.where)
+            )
 
 
 def parse_entry(name: str, text: str, where: str) -> Argument:
@@ -131,9 +151,10 @@ def _typed(name: str, entry: _Entry) -> Argument:
     if dtype is None or dtype is void:
         if text == "None":
             return ConstantArgument(name, None)
+        parameter = name.partition("[")[0]
         raise entry.problem(
-            f"expected a type such as *fp32 or i32, got {text!r}; if {name} is a compile-time value, annotate it as "
-            f"{name}: tl.constexpr"
+            f"expected a type such as *fp32 or i32, got {text!r}; if {parameter} is a compile-time value, annotate it as "
+            f"{parameter}: tl.constexpr"
         )
     if fact not in ("", "1", "16"):
         raise entry.problem(f"after the colon stands 16 or 1, not {fact!r}", len(spelled) + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,15 @@ def test_paths_name_items_of_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
     source = ASTSource(summed, signature, {"BLOCK": 32, "step": 1}, attributes)
     text = triton.compile(source).source
     assert text.count("16-byte aligned") == 1 and "step" not in text[text.index("summed(") :].split(")")[0]
+
+
+def test_tuples_in_the_text_of_a_signature() -> None:
+    """They could be launched, and not be translated ahead of time."""
+    whole = summed.translate("(*fp32:16, *fp32), i32, 1, 64")
+    assert [parameter.name for parameter in whole.parameters] == ["pointers_first", "pointers_second", "n"]
+    named = ASTSource(summed, {"pointers": ("*fp32", "*fp32"), "n": "i32"}, {"step": 1, "BLOCK": 64})
+    named = dataclasses.replace(named, attrs={(0, 0): [["tt.divisibility", 16]]})
+    assert triton.compile(named).source == whole.source
 
 
 @pytest.mark.parametrize(

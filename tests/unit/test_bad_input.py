@@ -63,7 +63,9 @@ def kernel_of(tmp_path: Path, body: str) -> Any:
         ("for i in tl.static_range(0.5): pass", errors.DTypeError, "static_range"),
         ("a = 2 ** (10 ** 10)", errors.DTypeError, "bits"),
         ("tl.store(x_ptr, 1 << 60000)", errors.DTypeError, "64 bits"),
-        ("tl.store(x_ptr, s[5])", errors.DTypeError, "cannot index"),
+        ("tl.store(x_ptr, s[5])", errors.DTypeError, r"s has no item 5\n(.|\n)*it has 1, counted from 0"),
+        ("tl.store(x_ptr, TABLE[n])", errors.DTypeError, r"TABLE has no key 4\n(.|\n)*its keys are \(1, 2\)"),
+        ("tl.store(x_ptr, n[5])", errors.DTypeError, "cannot index 4"),
         ("tl.static_assert(f'{s:d}' == '4')", errors.DTypeError, "cannot format"),
     ],
 )

@@ -219,3 +219,47 @@ def set_in_the_loop_only(o_ptr, n):
 def test_compile_time_values_that_no_iteration_hands_on(run_everywhere: Any) -> None:
     (found,) = run_everywhere(set_in_the_loop_only, (1,), np.zeros(1, np.int32), 5)
     assert found[0] == 8
+
+
+@triton.jit
+def loops_in_branches(x_ptr, out_ptr, n, FEW: tl.constexpr, MANY: tl.constexpr):
+    total = 0.0
+    for j in tl.static_range(FEW):
+        total += tl.load(x_ptr + j)
+    if n > 3:
+        for j in tl.static_range(MANY):
+            total *= tl.load(x_ptr + j)
+    for i in range(n):
+        if i > 1:
+            for k in tl.static_range(FEW):
+                total += k * i
+        else:
+            for k in tl.static_range(MANY):
+                total -= k
+    tl.store(out_ptr, total)
+
+
+@pytest.mark.parametrize("n", (2, 4))
+def test_static_loops_of_other_lengths_in_branches(run_everywhere: Any, n: int) -> None:
+    """What their variables held behind the branches was refused as of two types, although nobody reads it."""
+    x = np.arange(1, 5, dtype=np.float32)
+    run_everywhere(loops_in_branches, (1,), x, np.zeros(1, np.float32), n, FEW=2, MANY=3)
+
+
+@triton.jit
+def read_behind_branches(out_ptr, n):
+    if n > 3:
+        for k in tl.static_range(2):
+            tl.store(out_ptr + k, n)
+    else:
+        for k in tl.static_range(3):
+            tl.store(out_ptr + k, n)
+    tl.store(out_ptr, k)
+
+
+def test_a_number_that_differs_by_the_branch_is_an_error_where_it_is_read() -> None:
+    with pytest.raises(
+        errors.UndefinedVariableError, match="k holds what loops over it left, which is not the same"
+    ) as caught:
+        read_behind_branches.translate("*i32, i32")
+    assert "tl.store(out_ptr, k)" in str(caught.value)

@@ -192,3 +192,26 @@ def test_fields_are_read_where_they_are_used() -> None:
     """`sum_second = sums.sum_first` read like a mistake, and three names for each sum were two too many."""
     text = three_sums.translate("*fp32:16, *fp32:16, 1024").source
     assert "*out_ptr = sums.x_sum * sums.x_squared_sum * sums.sum;" in text
+
+
+@triton.jit
+def sorted_row(x_ptr, out_ptr, N: tl.constexpr):
+    cols = tl.arange(0, N)
+    x = tl.load(x_ptr + cols)
+    for size in tl.static_range(1, 3):
+        for step in tl.static_range(size):
+            place = tl.arange(0, 2)[None, :, None]
+            pairs = tl.reshape(x, (N // 2 ** (size - step), 2, 2 ** (size - step - 1)))
+            first = tl.sum(pairs * (1 - place), 1)[:, None, :]
+            second = tl.sum(pairs * place, 1)[:, None, :]
+            low = tl.where(place == 0, tl.minimum(first, second), tl.maximum(first, second))
+            x = tl.reshape(low, (N,))
+    tl.store(out_ptr + cols, x)
+
+
+def test_sums_of_several_trips_are_fields_of_their_own_states(run_everywhere: Any) -> None:
+    """Sums of two trips were taken for versions of one array, which neither had."""
+    x = np.random.default_rng(12).standard_normal(64).astype(np.float32)
+    run_everywhere(sorted_row, (1,), x, np.zeros_like(x), N=64)
+    text = sorted_row.translate("*fp32:16, *fp32:16, 64").source
+    assert all(f"{state}.second_sum" in text for state in ("sums", "sums_second", "sums_third"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,10 @@ def where_kernel(out_ptr):
 def test_conditions_that_are_numbers_warn(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_MODE", mode)
     out = np.zeros(8, np.float32)
-    with pytest.warns(UserWarning, match="condition of tl.where is of type i32"):
+    with pytest.warns(UserWarning, match="condition of tl.where is of type i32") as caught:
         where_kernel[(1,)](out)
+    first = where_kernel.fn.__code__.co_firstlineno
+    assert {(Path(one.filename).name, one.lineno) for one in caught} == {("test_names_of_triton.py", first + 3)}
     assert out.tolist() == [2, 1] * 4
 
 

@@ -161,6 +161,7 @@ def two(x_ptr, d):
         ("*fp32, 'relu", "a string in the signature has no end", "'relu"),
         ("*fp32,  i33", "entry 2 of the signature .d.: expected a type", "i33"),
         ("*fp32, i32:8", "after the colon stands 16 or 1", "8"),
+        ("*fp32, (i32, (i33,))", "expected a type .* if d is a compile-time value", "i33"),
     ],
 )
 def test_signatures_show_where(signature: str, said: str, marked: str) -> None:

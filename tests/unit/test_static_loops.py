@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from written_kernels import written_kernel
 
 
 @triton.jit
@@ -297,3 +299,25 @@ def test_the_number_of_an_outer_loop_is_not_hidden(run_everywhere: Any) -> None:
     np.testing.assert_array_equal(found, sum((3 * x + 3 * k) * k for k in range(1, 4)))
     text = loops_of_one_name.translate("*fp32:16, *fp32:16, 32").source
     assert "for (int k = 1; k < 4; ++k) {" in text and "for (int k_second = 0; k_second < 3; ++k_second) {" in text
+
+
+HEADER = """import tilewright as triton
+import tilewright.language as tl
+@triton.jit
+def kernel(x_ptr, out_ptr, R: tl.constexpr, N: tl.constexpr):
+"""
+COUNTED = """rows, i = tl.arange(0, R), tl.arange(0, N)
+x = tl.load(x_ptr + rows[:, None] * N + i[None, :])
+total = 0.0
+for {name} in tl.static_range(4):
+    total += tl.sum(x * ({name} + 1))
+tl.store(out_ptr, total)"""
+
+
+@pytest.mark.parametrize("name", ("r", "c", "j", "v"))
+def test_element_loops_do_not_hide_the_number_of_a_trip(run_everywhere: Any, tmp_path: Path, name: str) -> None:
+    """`for r in tl.static_range(4)` around a loop over a thread's rows, r as well, gave a wrong result."""
+    kernel = written_kernel(tmp_path / f"counted_{name}.py", HEADER, COUNTED.format(name=name))
+    x = np.random.default_rng(3).standard_normal((64, 16)).astype(np.float32)
+    out = run_everywhere(kernel, (1,), x, np.zeros(1, np.float32), R=64, N=16, num_warps=1, tolerance=1e-2)[1]
+    np.testing.assert_allclose(out, [10 * x.astype(np.float64).sum()], rtol=1e-4)

@@ -12,7 +12,7 @@ from ..diagnostics import DTypeError, ShapeError, UnsupportedLanguageConstruct
 from ..ir.nodes import Call, Expr
 from ..kernel_function import KernelFunction
 from ..language.constexpr import plain
-from ..language.hints import no_item, no_launch, shown, too_few_axes
+from ..language.hints import no_item, no_key, no_launch, shown, too_few_axes
 from .attributes import attribute_of
 from .builder import Builder
 from .operators import binary, boolean, compare, unary
@@ -163,7 +163,10 @@ def _subscript(builder: Builder, node: Any) -> Value:
         watch_content(builder, value, key if type(key) is int else ...)
         watch_function(builder, getattr(value, "__getitem__", None))
         return Const(plain(value[key]), is_plain=True)
-    except (TypeError, ValueError, KeyError, IndexError) as error:
+    except LookupError:
+        cause, remedy = no_key(builder.source.code(node.value), value, key)
+        raise DTypeError(cause, span, remedy, builder.calls) from None
+    except (TypeError, ValueError) as error:
         remedy = "only tiles and tuples have items; a tile of numbers is made by tl.arange or tl.full"
         raise DTypeError(f"cannot index {shown(value)}: {error}", span, remedy, builder.calls) from None
 

@@ -17,7 +17,7 @@ from .carried import find_changes
 from .draft import Scope
 from .ranges import is_nonnegative
 from .shapes import describe
-from .values import Undefined, Value
+from .values import Const, Undefined, Value
 
 
 def merged(
@@ -43,6 +43,10 @@ def merged(
             names[name] = Undefined(span, "is defined in only one branch of the if")
         elif isinstance(one, Undefined) or isinstance(other, Undefined):
             names[name] = one if isinstance(one, Undefined) else other
+        elif name not in builder.constexpr_names and any(isinstance(v, Const) and v.is_number for v in (one, other)):
+            # The variable of a static loop in a branch, which hardly anybody reads again.
+            why = "holds what loops over it left, which is not the same after both branches of the if"
+            names[name] = Undefined(span, why, f"assign {name} behind the if, or give it another name in the loops")
         else:
             _check_types(builder, name, one, other, span)
             names[name] = one

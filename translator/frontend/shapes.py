@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
+from ..diagnostics import CompilationError, DTypeError, ShapeError, Span, warn_at
 from ..ir.nodes import Call, Expr, Literal
 from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType, symbol_of
@@ -153,6 +153,8 @@ def elementwise(op_name: str, values: list[Value], span: Span) -> Expr:
         resolved = op.rule(tuple(operands))
     except CompilationError as error:
         raise placed(error, span) from None
+    if resolved.warning and span is not None:
+        warn_at(span.file, span.line, resolved.warning)
     exprs = []
     for value, element in zip(values, resolved.operands, strict=True):
         adapts = isinstance(value, Const) and resolved.literals_adapt and not _is_bool(element)

@@ -9,7 +9,14 @@ import re
 import sys
 from types import FrameType, TracebackType
 
-from ..diagnostics import CompilationError, Span, UndefinedVariableError, UnknownNameError, UnsupportedLanguageConstruct
+from ..diagnostics import (
+    CompilationError,
+    Span,
+    UndefinedVariableError,
+    UnknownNameError,
+    UnsupportedLanguageConstruct,
+    warn_at,
+)
 from ..outside import is_ours
 
 SUPPORT = "__tilewright__"
@@ -32,12 +39,21 @@ PYTHON_ERRORS = (
 
 def user_line() -> str:
     """The innermost line of a kernel that is running, as `file:line`."""
+    frame = _user_frame()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "an unknown line"
+
+
+def warn(text: str) -> None:
+    """A warning at the innermost line of a kernel that is running."""
+    if (frame := _user_frame()) is not None:
+        warn_at(frame.f_code.co_filename, frame.f_lineno, text)
+
+
+def _user_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        if SUPPORT in frame.f_globals:
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    while frame is not None and SUPPORT not in frame.f_globals:
         frame = frame.f_back
-    return "an unknown line"
+    return frame
 
 
 def placed(error: Exception) -> CompilationError:

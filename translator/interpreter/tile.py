@@ -30,6 +30,7 @@ from ..ops.casts import check_cast, numpy_cast, numpy_type, rounded
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
 from .overflow import check_overflow
+from .places import warn
 
 
 class AmbiguousTruthError(DTypeError):
@@ -243,6 +244,8 @@ def apply(op_name: str, values: list[Any], wraps: bool = True) -> Tile:
         for value in values
     ]
     resolved = op.rule(tuple(operands))
+    if resolved.warning:
+        warn(resolved.warning)
     number = _adapted if resolved.literals_adapt else _typed
     tiles = [number(value, element) for value, element in zip(values, resolved.operands, strict=True)]
     tiles = broadcast(tiles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType, NoneType
 from typing import Any
 
@@ -140,7 +140,7 @@ def unfitting(name: str, signature: object, given: Iterable[str]) -> str:
     """What to do about arguments that a function does not take; `given` are the keywords among them."""
     for keyword in given:
         if instead := _TAKEN_OUT.get((name, keyword)):
-            return f"Triton has taken {keyword} out: write {instead}"
+            return f"Triton has taken {keyword} out: for True write {instead}, for False leave it out"
     return f"the signature is {name}{signature}"
 
 
@@ -281,6 +281,13 @@ def no_item(is_pointer: bool, base: str = "x", index: str = "offsets") -> str:
     if is_pointer:
         return f"a pointer is no array: write tl.load({base} + {index})"
     return "only : and None can index a tile, as in x[:, None]; load the part that you need instead"
+
+
+def no_key(word: str, value: Any, key: Any) -> tuple[str, str]:
+    """What is wrong with `word[key]` of a compile-time value without such an item, and what there is instead."""
+    if isinstance(value, Mapping):
+        return f"{word} has no key {shown(key)}", f"its keys are {', '.join(map(shown, value)) or 'none'}"
+    return f"{word} has no item {shown(key)}", f"it has {len(value)}, counted from 0"
 
 
 def no_assignment(is_pointer: bool, base: str = "x", index: str = "offsets") -> str:

@@ -21,6 +21,7 @@ from ..ir.nodes import (
     For,
     Kernel,
     Literal,
+    Note,
     ParameterComments,
     Statement,
     Variable,
@@ -271,6 +272,7 @@ def _variable_names(kernel: Kernel) -> list[str]:
     for statement in statements(kernel.body):
         names += [variable.name for variable in getattr(statement, "targets", ())]
         names += [statement.variable.name] if isinstance(statement, For) else []
+        names += [statement.trip.loop.name] if isinstance(statement, Note) and statement.trip is not None else []
     return names
 
 

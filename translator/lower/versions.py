@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from ..analysis.facts import Facts
-from ..ir.nodes import Kernel, Statement, Variable
+from ..ir.nodes import Assign, Call, Combine, Kernel, Statement, Variable
 from ..ir.walk import assigned_variables, only_values, statements
 from ..schedule.accesses.pointers import read_only_pointers
 from ..schedule.plan import Schedule
@@ -32,9 +32,9 @@ def versions_of_one_array(
     order: dict[Statement, int] = {}
     assigned = {parameter.variable: -1 for parameter in kernel.parameters}  # where each variable is first
     last_seen = dict(assigned)
-    for _, statement, variable, assigns in occurrences(kernel.body, (), {v: values[v] for v in lazy}):
+    for _, statement, variable, is_target in occurrences(kernel.body, (), {v: values[v] for v in lazy}):
         last_seen[variable] = order.setdefault(statement, len(order))
-        if assigns:
+        if is_target:
             assigned.setdefault(variable, last_seen[variable])
     for versions in alike:
         array = before = versions[0]
@@ -55,6 +55,7 @@ def _alike(
     apart |= {
         *schedule.functions,
         *named,
+        *_reduced_together(kernel),
         *(one.variable for one in schedule.rings.ahead),
     }  # the last: see read_ahead.py
     parameters = (parameter.variable for parameter in kernel.parameters)
@@ -65,6 +66,15 @@ def _alike(
         if variable not in apart and (key := _in_common(schedule, scopes, variable)) is not None:
             groups.setdefault((key, variable in read_only), []).append(variable)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _reduced_together(kernel: Kernel) -> Iterator[Variable]:
+    """What is read as a field of the state that it was reduced in, and so has no array that another could have."""
+    for statement in statements(kernel.body):
+        if isinstance(statement, Assign) and isinstance(statement.value, Call):
+            combine: Combine | None = statement.value.attribute("combine")
+            if combine is not None and combine.parts:
+                yield from statement.targets
 
 
 def _in_common(schedule: Schedule, scopes: Scopes, variable: Variable) -> object:

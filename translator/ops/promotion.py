@@ -7,7 +7,6 @@ tensors in arithmetic only; everywhere else a literal is first given the type th
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import reduce
 
@@ -258,15 +257,15 @@ def extremum(operands: tuple[Operand, ...]) -> Resolved:
 def selection(operands: tuple[Operand, ...]) -> Resolved:
     """`where`: a condition and two values of a common type; pointers of one type too."""
     condition, values = operands[0].element, operands[1:]
-    if isinstance(condition, DType) and not condition.is_bool():
-        warnings.warn(f"the condition of tl.where is of type {condition}: write condition != 0", stacklevel=2)
+    is_number = isinstance(condition, DType) and not condition.is_bool()
+    warning = f"the condition of tl.where is of type {condition}: write condition != 0" if is_number else ""
     if any(isinstance(value.element, PointerType) for value in values):
         if values[0].element != values[1].element:
             cause = f"tl.where between {values[0].element} and {values[1].element}"
             raise DTypeError(cause, None, "choose between their offsets, or load first")
-        return Resolved((int1, values[0].element, values[0].element), values[0].element)
+        return Resolved((int1, values[0].element, values[0].element), values[0].element, warning=warning)
     common = computation_type((values[0], values[1]))
-    return Resolved((int1, common, common), common, literals_adapt=True)
+    return Resolved((int1, common, common), common, literals_adapt=True, warning=warning)
 
 
 def logical(operands: tuple[Operand, ...]) -> Resolved:

@@ -27,13 +27,15 @@ class Resolved:
     """What a type rule answers: the types that the operands are cast to, and the result's.
 
     `computed` is the type that the operation itself gives, where that is another one than the result is cast to. Literals
-    are of their operand's type at once where they adapt, otherwise of their own type first, and then cast.
+    are of their operand's type at once where they adapt, otherwise of their own type first, and then cast. `warning` is what
+    the user should be told of the operands, at their line.
     """
 
     operands: tuple[Element, ...]
     result: Element
     computed: Element | None = None
     literals_adapt: bool = False
+    warning: str = ""
 
 
 @frozen

@@ -9,7 +9,7 @@ from ...analysis.facts import Facts
 from ...analysis.induction import Induction
 from ...ir.nodes import Assign, Call, Expr, For, Variable
 from ...ir.rewrite import substituted
-from ...ir.walk import assigned_variables, statements, used_variables
+from ...ir.walk import used_variables
 
 Other = Callable[[Variable], "Expr | None"]
 
@@ -41,7 +41,7 @@ def value_in_any_trip(
 
     `other` is asked for what stands for a variable that the loop assigns in no closed form.
     """
-    changed = {v for inner in statements(loop.body) for v in assigned_variables(inner)}
+    changed = induction.changed[loop] - {loop.variable}
     induction = replace(induction, kept=facts.index - changed)  # computed once, before the loop
     value = induction.value_at(expr, statement)
     while value is not None and (inside := next((v for v in used_variables(value) if v in changed), None)):
