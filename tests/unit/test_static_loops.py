@@ -297,3 +297,34 @@ def test_the_number_of_an_outer_loop_is_not_hidden(run_everywhere: Any) -> None:
     np.testing.assert_array_equal(found, sum((3 * x + 3 * k) * k for k in range(1, 4)))
     text = loops_of_one_name.translate("*fp32:16, *fp32:16, 32").source
     assert "for (int k = 1; k < 4; ++k) {" in text and "for (int k_second = 0; k_second < 3; ++k_second) {" in text
+
+
+@triton.jit
+def products_of_taps(x_ptr, w_ptr, out_ptr, TAPS: tl.constexpr, SIDE: tl.constexpr):
+    """Every trip brings both operands of a product from registers to shared memory."""
+    i = tl.arange(0, SIDE)
+    place = i[:, None] * SIDE + i[None, :]
+    total = tl.zeros((SIDE, SIDE), tl.float32)
+    for tap in tl.static_range(TAPS):
+        x = tl.load(x_ptr + place + tap) * 2
+        w = tl.load(w_ptr + place + tap * SIDE) + tap
+        total = tl.dot(x, w, total)
+    tl.store(out_ptr + place, total)
+
+
+@pytest.mark.parametrize("taps", (2, 6))
+def test_operands_of_products_in_all_trips(run_everywhere: Any, taps: int) -> None:
+    random = np.random.default_rng(0)
+    x, w = (random.integers(-4, 4, 128 * 128).astype(np.float16) for _ in "xw")
+    found = run_everywhere(products_of_taps, (1,), x, w, np.zeros((64, 64), np.float32), TAPS=taps, SIDE=64)[2]
+    parts = ((2 * x[k:][:4096].reshape(64, 64), w[64 * k :][:4096].reshape(64, 64) + k) for k in range(taps))
+    np.testing.assert_array_equal(found, sum(a.astype(np.float32) @ b.astype(np.float32) for a, b in parts))
+
+
+@pytest.mark.parametrize(("taps", "array"), ((2, "[TAPS][SIDE * SIDE]"), (6, "[SIDE * SIDE]")))
+def test_trips_share_the_memory_of_operands_where_there_is_not_enough_for_each(taps: int, array: str) -> None:
+    text = products_of_taps.translate(f"*fp16:16, *fp16:16, *fp32:16, {taps}, 128", num_warps=4, arch="sm_90a").source
+    assert "#pragma unroll\n    for (int tap = 0; tap < TAPS; ++tap) {" in text and text.count("wgmma_commit();") == 1
+    assert f"half w_shared{array};" in text and "_second" not in text
+    waits = "__syncthreads();   // everyone has read x_shared before it is written again"
+    assert text.count(waits) == (taps == 6)

@@ -46,6 +46,7 @@ DECLARATION = re.compile(
     r"(?:const (?![\w ]+\*))?(?P<type>(?:const )?[A-Za-z_][\w:<>]*(?: (?:char|short|int|long))*\**) (?P<name>[A-Za-z_]\w*)"
     r"(?P<sides>(?:\[[^\]]*\])*)(?: = (?P<value>.*))?;"
 )
+TYPED_BY_VALUE = re.compile(r"const auto ([A-Za-z_]\w*) = ")
 MOST_LOADS = 128  # of a thread that the compiler may start ahead of their uses
 NO_TYPE = frozenset({"auto", "return"})
 FURTHER = re.compile(r", \w+ = ")  # declares another variable in the same line
@@ -278,6 +279,8 @@ def _declared(nodes: Iterable[Node]) -> set[str]:
             found.add(node.name)
         elif (declaration := _declaration(node)) is not None:
             found.add(declaration["name"])
+        elif isinstance(node, Line) and (named := TYPED_BY_VALUE.match(node.text)):
+            found.add(named[1])
     return found
 
 
