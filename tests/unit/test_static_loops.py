@@ -328,3 +328,26 @@ def test_trips_share_the_memory_of_operands_where_there_is_not_enough_for_each(t
     assert f"half w_shared{array};" in text and "_second" not in text
     waits = "__syncthreads();   // everyone has read x_shared before it is written again"
     assert text.count(waits) == (taps == 6)
+
+
+@triton.jit
+def largest_of_window(x_ptr, out_ptr, H, W, BLOCK: tl.constexpr):
+    """What a trip loads is a function in the text, since it is read once."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row, col = i // W, i % W
+    best = tl.full((BLOCK,), -1000, tl.float32)
+    for dy in tl.static_range(3):
+        for dx in tl.static_range(3):
+            y, x = row + dy - 1, col + dx - 1
+            inside = (y >= 0) & (y < H) & (x >= 0) & (x < W) & (i < H * W)
+            best = tl.maximum(best, tl.load(x_ptr + y * W + x, mask=inside, other=-1000))
+    tl.store(out_ptr + i, best, mask=i < H * W)
+
+
+def test_functions_of_trips_have_one_name(run_everywhere: Any) -> None:
+    x = np.random.default_rng(0).integers(-99, 99, (13, 17)).astype(np.float16)
+    found = run_everywhere(largest_of_window, (1,), x, np.zeros_like(x, np.float32), 13, 17, BLOCK=256)[1]
+    padded = np.pad(x, 1, constant_values=-1000)
+    np.testing.assert_array_equal(found, np.max([padded[d // 3 :, d % 3 :][:13, :17] for d in range(9)], axis=0))
+    text = largest_of_window.translate("*fp16:16, *fp32:16, i32, i32, 1024").source
+    assert text.count("const auto x_loaded = [&](int e) {") == 1 and "for (int dx = 0; dx < 3; ++dx) {" in text

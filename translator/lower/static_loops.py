@@ -279,9 +279,14 @@ def _declared(nodes: Iterable[Node]) -> set[str]:
             found.add(node.name)
         elif (declaration := _declaration(node)) is not None:
             found.add(declaration["name"])
-        elif isinstance(node, Line) and (named := TYPED_BY_VALUE.match(node.text)):
+        elif isinstance(node, (Line, Loop)) and (named := TYPED_BY_VALUE.match(_first_line(node))):
             found.add(named[1])
     return found
+
+
+def _first_line(node: Line | Loop) -> str:
+    """A line, or what stands in front of a block: of a function's, its name."""
+    return node.text if isinstance(node, Line) else node.header
 
 
 def _ends(node: Node, loop: StaticLoop) -> bool:
