@@ -81,3 +81,28 @@ def test_elements_of_one_group_are_loaded_once(run_everywhere: Any) -> None:
     # Sixteen columns are four of a lane: two pairs, eight columns apart.
     text = text_of(grouped_scale, "*fp16:16, *fp16:16, *fp32:16, *fp32:16, i32:16, 64", num_warps=4)
     assert "for (int copy = 1; copy < 4; ++copy) scale[" in text
+
+
+@triton.jit
+def halves_in_turn(x_ptr, w_ptr, out_ptr, trips, HALF: tl.constexpr):
+    """One name for both halves of a matrix, and for what a product reads and a store takes."""
+    low, i = tl.arange(0, HALF), tl.arange(0, HALF)
+    high = HALF + low
+    total = tl.zeros((HALF, HALF), tl.float32)
+    for trip in range(trips):
+        x = tl.load(x_ptr + (trip * HALF + i)[:, None] * HALF + low[None, :])
+        w = tl.load(w_ptr + (trip * HALF + i)[:, None] * (2 * HALF) + low[None, :])
+        total = tl.dot(x, w, total)
+        w = tl.load(w_ptr + (trip * HALF + i)[:, None] * (2 * HALF) + high[None, :])
+        total = tl.dot(x, w, total)
+    tl.store(out_ptr + i[:, None] * HALF + low[None, :], total)
+
+
+def test_loads_into_one_name_are_called_after_what_tells_them_apart(run_everywhere: Any) -> None:
+    n, trips = 64, 3
+    x, w = (RNG.integers(-2, 3, (trips * n, side)).astype(np.float16) for side in (n, 2 * n))
+    *_, out = run_everywhere(halves_in_turn, (1,), x, w, np.zeros((n, n), np.float32), trips, HALF=n, num_warps=4)
+    parts = x.astype(float).reshape(trips, n, n) @ (w[:, :n].astype(float) + w[:, n:]).reshape(trips, n, n)
+    np.testing.assert_array_equal(out, parts.sum(0))
+    text = text_of(halves_in_turn, "*fp16:16, *fp16:16, *fp32:16, i32, 64", num_warps=4)
+    assert "half w_low[" in text and "half w_high[" in text and "w_loaded" not in text

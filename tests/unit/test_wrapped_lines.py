@@ -48,5 +48,7 @@ def test_lines_start_where_the_bracket_that_they_are_in_does() -> None:
 
 
 def test_template_arguments_that_are_computed_stay_together() -> None:
-    place = "const int w_tile_place = swizzled<int, BN, BK / 8>(r * 2 + tid / (4 * WARP_SIZE), s_col * S_VEC + v * VEC);"
+    place = (
+        "const int w_tile_place = swizzled<int, BN, BK / 8>(r * 2 + tid / (4 * WARP_SIZE), s_col * S_VEC + v * VEC);"
+    )
     assert any("swizzled<int, BN, BK / 8>(" in line for line in wrap_code(place, 24))

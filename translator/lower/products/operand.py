@@ -141,7 +141,7 @@ def operand_place(
         return (), OperandPlace(context.progress.copied[variable, tile], tile, operand)
     purpose = operand.side.value
     owner = context.shared.owner_of_all_trips(statement, purpose, (variable.name, variable.type, tile))
-    name = context.shared.scratch_name(owner, purpose, f"{variable.name}_shared")
+    name = context.shared.scratch_name(owner, purpose, f"{variable.name}_shared", f"{variable.name}_for_dot")
     shared_array(context, owner, purpose, name, variable, tile, f"{variable.name}, for the dot")
     place = OperandPlace(name, tile, operand)
     if not context.shared.in_turns:

@@ -2,7 +2,8 @@
 
 In: a typed kernel. Out: the same kernel; of `v = tl.load(p)` and, further down in a trip, `v = (v * scale).to(tl.bfloat16)`
 the first and what reads it are about `v_loaded`. A variable that is assigned once can be loaded ahead, and lie in another
-layout than what is made of it.
+layout than what is made of it. Where the second is a load as well, both are called after what tells their places apart: of
+`w = tl.load(p + low)` and `w = tl.load(p + high)` that is `w_low` and `w_high`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...ir.nodes import LOADED, Assign, Call, For, Kernel, Statement, Use, Variable, While
-from ...ir.rewrite import substituted_in, with_bodies
-from ...ir.walk import assigned_variables, next_key, statements
+from ...ir.rewrite import renamed, substituted_in, with_bodies
+from ...ir.walk import assigned_variables, assignment_counts, next_key, statements, used_variables
 
 
 def with_loaded_names(kernel: Kernel) -> Kernel:
@@ -20,7 +21,10 @@ def with_loaded_names(kernel: Kernel) -> Kernel:
         return kernel
     naming = _Naming(first := next_key(kernel))
     body = naming.block(kernel.body, False)
-    return replace(kernel, body=body) if naming.next_key > first else kernel
+    if naming.next_key == first:
+        return kernel
+    times = assignment_counts(body)
+    return replace(kernel, body=renamed(body, {old: new for old, new in naming.last.items() if times[old] == 1}))
 
 
 class _Naming:
@@ -29,6 +33,7 @@ class _Naming:
     def __init__(self, next_key: int) -> None:
         """Starts numbering at `next_key`."""
         self.next_key = next_key
+        self.last: dict[Variable, Variable] = {}  # what a variable may be called once only its last load is left
 
     def block(self, body: tuple[Statement, ...], in_loop: bool) -> tuple[Statement, ...]:
         """A block, in a loop or not, with all that is inside of it."""
@@ -49,9 +54,10 @@ class _Naming:
         load = block[first]
         if not isinstance(load, Assign):
             raise TypeError("not a load")
-        old = load.target
-        new = Variable(f"{old.name}{LOADED}", old.type, self.next_key)
-        self.next_key += 1
+        old, words = load.target, _told_apart(load, block[again])
+        new = self._variable(old, f"_{words[0]}" if words else LOADED)
+        if words:
+            self.last[old] = self._variable(old, f"_{words[1]}")
         block[first] = replace(load, targets=(new,))
         for place in range(first + 1, again + 1):
             statement = block[place]
@@ -59,6 +65,19 @@ class _Naming:
             if isinstance(statement, Assign) and isinstance(changed, Assign):
                 changed = replace(changed, targets=statement.targets)
             block[place] = changed
+
+    def _variable(self, old: Variable, ending: str) -> Variable:
+        self.next_key += 1
+        return Variable(f"{old.name}{ending}", old.type, self.next_key - 1)
+
+
+def _told_apart(load: Assign, again: Statement) -> tuple[str, str] | None:
+    """The names that only one of two loads into a variable reads; None unless there is one for each."""
+    if not isinstance(again, Assign) or not _is_load(again):
+        return None
+    names = [{variable.name for variable in used_variables(one.value)} for one in (load, again)]
+    first, second = names[0] - names[1], names[1] - names[0]
+    return (first.pop(), second.pop()) if len(first) == len(second) == 1 else None
 
 
 def _is_load(statement: Assign) -> bool:
