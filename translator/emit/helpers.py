@@ -36,7 +36,9 @@ def order_helpers(helpers: tuple[Helper, ...], packets: tuple[int, ...]) -> list
     needed: dict[str, tuple[str, dict[str, Any]]] = {}
     structs = any(helper.template == "combine_state" for helper in helpers)  # of several fields, exchanged one by one
     rounding = [helper.values for helper in helpers if helper.template == "round_pairs"]
-    computed = {values["ctype"] for values in rounding if not values["of_array"]}  # elements that are rounded as they come
+    computed = {
+        values["ctype"] for values in rounding if not values["of_array"]
+    }  # elements that are rounded as they come
     for helper in helpers:
         if helper.template == "warp_reduce":
             helper = replace(helper, values={**helper.values, "structs": structs})
