@@ -351,3 +351,43 @@ def test_functions_of_trips_have_one_name(run_everywhere: Any) -> None:
     np.testing.assert_array_equal(found, np.max([padded[d // 3 :, d % 3 :][:13, :17] for d in range(9)], axis=0))
     text = largest_of_window.translate("*fp16:16, *fp32:16, i32, i32, 1024").source
     assert text.count("const auto x_loaded = [&](int e) {") == 1 and "for (int dx = 0; dx < 3; ++dx) {" in text
+
+
+@triton.jit
+def chosen(x_ptr, share_ptr, out_ptr, N: tl.constexpr):
+    """The number of a trip chooses a value, by its truth and by comparison."""
+    i = tl.arange(0, N)
+    share = tl.load(share_ptr + i)
+    total = tl.zeros((N,), tl.float32)
+    for k in tl.static_range(3):
+        weight = (share if k else 1.0 - share) * (share * 0.5 if 2 <= k else share + 1.0)
+        total += weight * tl.load(x_ptr + i + k)
+    tl.store(out_ptr + i, total)
+
+
+def test_values_chosen_by_the_number_of_a_trip(run_everywhere: Any) -> None:
+    random = np.random.default_rng(0)
+    x, share = random.standard_normal(34).astype(np.float32), random.random(32).astype(np.float32)
+    found = run_everywhere(chosen, (1,), x, share, np.zeros(32, np.float32), N=32, tolerance=1e-6)[2]
+    weights = [(1 - share) * (share + 1), share * (share + 1), share * share / 2]
+    np.testing.assert_allclose(found, sum(w * x[k : 32 + k] for k, w in enumerate(weights)), 1e-5, 1e-5)
+    text = chosen.translate("*fp32:16, *fp32:16, *fp32:16, 32").source
+    assert "k != 0 ? share : 1.0f - share" in text and "2 <= k ? share * 0.5f : share + 1.0f" in text
+
+
+@triton.jit
+def chosen_statically(x_ptr, out_ptr, N: tl.constexpr):
+    """Sides that one trip does not have, that load, or that are places in memory: each trip takes its own."""
+    i = tl.arange(0, N)
+    for k in tl.static_range(3):
+        total = tl.load(x_ptr + i) * 1.0 if k == 0 else total + 1.0  # noqa: F821
+        at = i if k < 2 else N - 1 - i
+        total = total if k == 1 else total + tl.load(x_ptr + at)
+    tl.store(out_ptr + i, total)
+
+
+def test_sides_that_are_more_than_values_are_chosen_at_compile_time(run_everywhere: Any) -> None:
+    x = np.arange(32, dtype=np.float32)
+    found = run_everywhere(chosen_statically, (1,), x, np.zeros(32, np.float32), N=32)[1]
+    np.testing.assert_array_equal(found, x + x + 2 + x[::-1])
+    assert "k == 1 ?" not in chosen_statically.translate("*fp32:16, *fp32:16, 32").source
