@@ -391,3 +391,30 @@ def test_sides_that_are_more_than_values_are_chosen_at_compile_time(run_everywhe
     found = run_everywhere(chosen_statically, (1,), x, np.zeros(32, np.float32), N=32)[1]
     np.testing.assert_array_equal(found, x + x + 2 + x[::-1])
     assert "k == 1 ?" not in chosen_statically.translate("*fp32:16, *fp32:16, 32").source
+
+
+@triton.jit
+def mixed_bits(x_ptr, out_ptr, seed, N: tl.constexpr):
+    """Rounds of a generator; the same of integers that are places, which stay what the loads are known to read."""
+    i = tl.arange(0, N)
+    a, b = i.to(tl.uint32), tl.zeros((N,), tl.uint32)
+    for _ in tl.static_range(6):
+        before = a
+        a = tl.umulhi(b, 0xCD9E8D57) ^ before * 5 ^ seed
+        b = before * 0xD2511F53 + b
+    at = i
+    for _ in tl.static_range(3):
+        at += N
+    tl.store(out_ptr + i, (a ^ b).to(tl.int32) + tl.load(x_ptr + at))
+
+
+def test_bits_that_trips_mix_are_one_variable(run_everywhere: Any) -> None:
+    x = np.arange(4 * 512, dtype=np.int32)
+    found = run_everywhere(mixed_bits, (1,), x, np.zeros(512, np.int32), 77, N=512)[1]
+    a, b = np.arange(512, dtype=np.uint64), np.zeros(512, np.uint64)
+    for _ in range(6):
+        a, b = ((b * 0xCD9E8D57 >> 32) ^ a * 5 ^ 77) & 0xFFFFFFFF, (a * 0xD2511F53 + b) & 0xFFFFFFFF
+    np.testing.assert_array_equal(found, (a ^ b).astype(np.uint32).view(np.int32) + x[3 * 512 :])
+    text = mixed_bits.translate("*i32:16, *i32:16, i32, 512").source
+    assert "for (int iteration = 0; iteration < 6; ++iteration) {" in text and "a_second" not in text
+    assert "load_vec<VEC>(" in text

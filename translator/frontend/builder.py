@@ -82,6 +82,7 @@ class Builder(Draft):
         self.unrolled = 0  # loops around the statement that are written out
         self.static_loops: dict[LoopPlace, int] = {}  # those of tl.static_range, with a number for each
         self.loops_around: tuple[LoopPlace, ...] = parent.loops_around if parent else ()
+        self.mixed: frozenset[str] = frozenset()  # what trips of static loops make of one another, and no access reads
         self.written_out_loops: frozenset[LoopPlace] = frozenset()  # those of them whose trips are known to differ
         self.returned: list[Value] = []  # what a device function returns
         self.results: set[Variable] = set()  # what functions inlined in this statement return, each in one place
@@ -167,6 +168,8 @@ class Builder(Draft):
             target = old.variable
             straight = self.block_of.get(target) == self.block
             absorbed = target.type.is_tile and (target.type.is_pointer or not target.type.dtype.is_floating())
+            if name in self.mixed and not target.type.is_pointer and target.type.dtype.bits > 1:
+                absorbed = False
             if straight and (absorbed or (target.type.is_tile and _moves_elements(expr))):
                 target = (
                     None  # a version of its own: its expression can stand where it is used, other threads can hold it
