@@ -312,13 +312,18 @@ def products_of_taps(x_ptr, w_ptr, out_ptr, TAPS: tl.constexpr, SIDE: tl.constex
     tl.store(out_ptr + place, total)
 
 
-@pytest.mark.parametrize("taps", (2, 6))
-def test_operands_of_products_in_all_trips(run_everywhere: Any, taps: int) -> None:
+@pytest.mark.parametrize(("taps", "side"), ((2, 64), (6, 128)))
+def test_operands_of_products_in_all_trips(
+    run_everywhere: Any, monkeypatch: pytest.MonkeyPatch, taps: int, side: int
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
     random = np.random.default_rng(0)
-    x, w = (random.integers(-4, 4, 128 * 128).astype(np.float16) for _ in "xw")
-    found = run_everywhere(products_of_taps, (1,), x, w, np.zeros((64, 64), np.float32), TAPS=taps, SIDE=64)[2]
-    parts = ((2 * x[k:][:4096].reshape(64, 64), w[64 * k :][:4096].reshape(64, 64) + k) for k in range(taps))
-    np.testing.assert_array_equal(found, sum(a.astype(np.float32) @ b.astype(np.float32) for a, b in parts))
+    x, w = (random.integers(-4, 4, (side + taps) * side).astype(np.float16) for _ in "xw")
+    out, sides = np.zeros((side, side), np.float32), {"TAPS": taps, "SIDE": side}
+    found = run_everywhere(products_of_taps, (1,), x, w, out, **sides, num_warps=4)[2]
+    tiles = ((2 * x[k:], w[k * side :] + k) for k in range(taps))
+    parts = (tuple(one[: side * side].reshape(side, side).astype(np.float32) for one in pair) for pair in tiles)
+    np.testing.assert_array_equal(found, sum(a @ b for a, b in parts))
 
 
 @pytest.mark.parametrize(("taps", "array"), ((2, "[TAPS][SIDE * SIDE]"), (6, "[SIDE * SIDE]")))
