@@ -82,7 +82,6 @@ class Builder(Draft):
         self.unrolled = 0  # loops around the statement that are written out
         self.static_loops: dict[LoopPlace, int] = {}  # those of tl.static_range, with a number for each
         self.loops_around: tuple[LoopPlace, ...] = parent.loops_around if parent else ()
-        self.mixed: frozenset[str] = frozenset()  # what trips of static loops make of one another, and no access reads
         self.written_out_loops: frozenset[LoopPlace] = frozenset()  # those of them whose trips are known to differ
         self.returned: list[Value] = []  # what a device function returns
         self.results: set[Variable] = set()  # what functions inlined in this statement return, each in one place
