@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,11 @@ def test_probabilities_stay_in_registers() -> None:
     assert "wgmma_fragment(" in text and "p_shared" not in text
     # Across the columns of the scores, a warp has a part of what it needs: one barrier does not do.
     assert "wgmma_fragment(" not in translated("64, 128, 64, False", num_warps=8).source
+
+
+def test_what_a_product_is_added_to_is_changed_in_its_place() -> None:
+    text = translated("128, 64, 64, False", num_warps=4).source
+    assert re.search(r"\[r\]\[c\] \*= scale\w*\[r\];", text) and not re.search(r"(\w+\[r\]\[c\]) = \1 \* ", text)
 
 
 def test_a_thread_s_part_of_a_long_row_is_reduced_by_two_chains(run_everywhere: Any) -> None:

@@ -80,4 +80,61 @@ def test_elements_of_one_group_are_loaded_once(run_everywhere: Any) -> None:
     np.testing.assert_array_equal(out, (a.astype(float) @ b) * np.repeat(s, 16))
     # Sixteen columns are four of a lane: two pairs, eight columns apart.
     text = text_of(grouped_scale, "*fp16:16, *fp16:16, *fp32:16, *fp32:16, i32:16, 64", num_warps=4)
-    assert "for (int copy = 1; copy < 4; ++copy) scale[" in text
+    loop = "#pragma unroll\n        for (int copy = 1; copy < 4; ++copy) scale[v + copy] = scale[v];"
+    assert f"// These elements share one place in memory.\n        {loop}" in text
+
+
+@triton.jit
+def halves_in_turn(x_ptr, w_ptr, out_ptr, trips, HALF: tl.constexpr):
+    """One name for both halves of a matrix, and for what a product reads and a store takes."""
+    low, i = tl.arange(0, HALF), tl.arange(0, HALF)
+    high = HALF + low
+    total = tl.zeros((HALF, HALF), tl.float32)
+    for trip in range(trips):
+        x = tl.load(x_ptr + (trip * HALF + i)[:, None] * HALF + low[None, :])
+        w = tl.load(w_ptr + (trip * HALF + i)[:, None] * (2 * HALF) + low[None, :])
+        total = tl.dot(x, w, total)
+        w = tl.load(w_ptr + (trip * HALF + i)[:, None] * (2 * HALF) + high[None, :])
+        total = tl.dot(x, w, total)
+    tl.store(out_ptr + i[:, None] * HALF + low[None, :], total)
+
+
+def test_loads_into_one_name_are_called_after_what_tells_them_apart(run_everywhere: Any) -> None:
+    n, trips = 64, 3
+    x, w = (RNG.integers(-2, 3, (trips * n, side)).astype(np.float16) for side in (n, 2 * n))
+    *_, out = run_everywhere(halves_in_turn, (1,), x, w, np.zeros((n, n), np.float32), trips, HALF=n, num_warps=4)
+    parts = x.astype(float).reshape(trips, n, n) @ (w[:, :n].astype(float) + w[:, n:]).reshape(trips, n, n)
+    np.testing.assert_array_equal(out, parts.sum(0))
+    text = text_of(halves_in_turn, "*fp16:16, *fp16:16, *fp32:16, i32, 64", num_warps=4)
+    assert "half w_low[" in text and "half w_high[" in text and "w_loaded" not in text
+
+
+@triton.jit
+def both_ways(x_ptr, out_ptr, TRIPS, N: tl.constexpr):
+    """Rows and columns are normalised in turn; both maxima are called m."""
+    i = tl.arange(0, N)
+    at = i[:, None] * N + i[None, :]
+    x = tl.load(x_ptr + at)
+    m = tl.max(x, 1)
+    for _ in range(TRIPS):
+        x = x - m[:, None]
+        m = tl.max(x, axis=0)
+        x = x + 2 * m[None, :]
+        m = tl.max(x, axis=1)
+    tl.store(out_ptr + at, x)
+    tl.store(out_ptr + N * N + i, m)
+
+
+def test_reductions_along_both_axes_have_names_and_layouts_of_their_own(run_everywhere: Any) -> None:
+    n = 32
+    x = RNG.integers(-9, 10, (n, n)).astype(np.float32)
+    _, out = run_everywhere(both_ways, (1,), x, np.zeros(n * n + n, np.float32), 3, N=n, num_warps=4)
+    m = x.max(1)
+    for _ in range(3):
+        x = x - m[:, None]
+        x = x + 2 * x.max(0)[None, :]
+        m = x.max(1)
+    np.testing.assert_array_equal(out, np.append(x.ravel(), m))
+    text = text_of(both_ways, "*fp32:16, *fp32:16, i32, 32", num_warps=4)
+    assert "float m_of_columns[" in text and "float m_of_rows[" not in text and "float m[" in text
+    assert "m moves through" not in text

@@ -129,3 +129,18 @@ def test_where_partial_results_lie_has_a_name(run_everywhere: Any) -> None:
     x = np.random.default_rng(4).standard_normal((64, 64)).astype(np.float32)
     _, out = run_everywhere(sums_down, (1,), x, np.zeros(64, np.float32), 0.5, ROWS=64, COLS=64, tolerance=1e-4)
     assert np.allclose(out, x.sum(0) + (x * x).max(0) + 0.5, atol=1e-4)
+
+
+@triton.jit
+def added_up(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    even = tl.load(x_ptr + 2 * i).to(tl.float32) * 2
+    odd = even + 1
+    even += tl.sum(tl.load(x_ptr + i + 1), 0) * odd
+    odd += tl.sum(tl.load(x_ptr + i + 3), 0) * even
+    tl.store(out_ptr + i, even * odd)
+
+
+def test_pieces_of_what_is_added_are_called_after_what_they_are_added_to() -> None:
+    text = added_up.translate("*fp32:16, *fp32:16, 128").source
+    assert "odd_x_sum" in text and "even_x_sum" in text and "second" not in text

@@ -165,6 +165,7 @@ def test_what_one_program_reads_leaves_l2_first(kernel: Any, signature: str, a: 
     text = planned(kernel, signature).artifact.source
     for name, condition in (("a_policy", a), ("b_policy", b)):
         assert (f"{name} = l2_policy({condition});" in text) is (condition is not None), text
+    assert text.count("l2_policy(false);   // several may read it") == (a == "false")
 
 
 @triton.jit

@@ -321,3 +321,129 @@ def test_element_loops_do_not_hide_the_number_of_a_trip(run_everywhere: Any, tmp
     x = np.random.default_rng(3).standard_normal((64, 16)).astype(np.float32)
     out = run_everywhere(kernel, (1,), x, np.zeros(1, np.float32), R=64, N=16, num_warps=1, tolerance=1e-2)[1]
     np.testing.assert_allclose(out, [10 * x.astype(np.float64).sum()], rtol=1e-4)
+
+
+@triton.jit
+def products_of_taps(x_ptr, w_ptr, out_ptr, TAPS: tl.constexpr, SIDE: tl.constexpr):
+    """Every trip brings both operands of a product from registers to shared memory."""
+    i = tl.arange(0, SIDE)
+    place = i[:, None] * SIDE + i[None, :]
+    total = tl.zeros((SIDE, SIDE), tl.float32)
+    for tap in tl.static_range(TAPS):
+        x = tl.load(x_ptr + place + tap) * 2
+        w = tl.load(w_ptr + place + tap * SIDE) + tap
+        total = tl.dot(x, w, total)
+    tl.store(out_ptr + place, total)
+
+
+@pytest.mark.parametrize(("taps", "side"), ((2, 64), (6, 128)))
+def test_operands_of_products_in_all_trips(
+    run_everywhere: Any, monkeypatch: pytest.MonkeyPatch, taps: int, side: int
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    random = np.random.default_rng(0)
+    x, w = (random.integers(-4, 4, (side + taps) * side).astype(np.float16) for _ in "xw")
+    out, sides = np.zeros((side, side), np.float32), {"TAPS": taps, "SIDE": side}
+    found = run_everywhere(products_of_taps, (1,), x, w, out, **sides, num_warps=4)[2]
+    tiles = ((2 * x[k:], w[k * side :] + k) for k in range(taps))
+    parts = (tuple(one[: side * side].reshape(side, side).astype(np.float32) for one in pair) for pair in tiles)
+    np.testing.assert_array_equal(found, sum(a @ b for a, b in parts))
+
+
+@pytest.mark.parametrize(("taps", "array"), ((2, "[TAPS][SIDE * SIDE]"), (6, "[SIDE * SIDE]")))
+def test_trips_share_the_memory_of_operands_where_there_is_not_enough_for_each(taps: int, array: str) -> None:
+    text = products_of_taps.translate(f"*fp16:16, *fp16:16, *fp32:16, {taps}, 128", num_warps=4, arch="sm_90a").source
+    assert "#pragma unroll\n    for (int tap = 0; tap < TAPS; ++tap) {" in text and text.count("wgmma_commit();") == 1
+    assert f"half w_shared{array};" in text and "_second" not in text
+    waits = "__syncthreads();   // everyone has read x_shared before it is written again"
+    assert text.count(waits) == (taps == 6)
+
+
+@triton.jit
+def largest_of_window(x_ptr, out_ptr, H, W, BLOCK: tl.constexpr):
+    """What a trip loads is a function in the text, since it is read once."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row, col = i // W, i % W
+    best = tl.full((BLOCK,), -1000, tl.float32)
+    for dy in tl.static_range(3):
+        for dx in tl.static_range(3):
+            y, x = row + dy - 1, col + dx - 1
+            inside = (y >= 0) & (y < H) & (x >= 0) & (x < W) & (i < H * W)
+            best = tl.maximum(best, tl.load(x_ptr + y * W + x, mask=inside, other=-1000))
+    tl.store(out_ptr + i, best, mask=i < H * W)
+
+
+def test_functions_of_trips_have_one_name(run_everywhere: Any) -> None:
+    x = np.random.default_rng(0).integers(-99, 99, (13, 17)).astype(np.float16)
+    found = run_everywhere(largest_of_window, (1,), x, np.zeros_like(x, np.float32), 13, 17, BLOCK=256)[1]
+    padded = np.pad(x, 1, constant_values=-1000)
+    np.testing.assert_array_equal(found, np.max([padded[d // 3 :, d % 3 :][:13, :17] for d in range(9)], axis=0))
+    text = largest_of_window.translate("*fp16:16, *fp32:16, i32, i32, 1024").source
+    assert text.count("const auto x_loaded = [&](int e) {") == 1 and "for (int dx = 0; dx < 3; ++dx) {" in text
+
+
+@triton.jit
+def chosen(x_ptr, share_ptr, out_ptr, N: tl.constexpr):
+    """The number of a trip chooses a value, by its truth and by comparison."""
+    i = tl.arange(0, N)
+    share = tl.load(share_ptr + i)
+    total = tl.zeros((N,), tl.float32)
+    for k in tl.static_range(3):
+        weight = (share if k else 1.0 - share) * (share * 0.5 if 2 <= k else share + 1.0)
+        total += weight * tl.load(x_ptr + i + k)
+    tl.store(out_ptr + i, total)
+
+
+def test_values_chosen_by_the_number_of_a_trip(run_everywhere: Any) -> None:
+    random = np.random.default_rng(0)
+    x, share = random.standard_normal(34).astype(np.float32), random.random(32).astype(np.float32)
+    found = run_everywhere(chosen, (1,), x, share, np.zeros(32, np.float32), N=32, tolerance=1e-6)[2]
+    weights = [(1 - share) * (share + 1), share * (share + 1), share * share / 2]
+    np.testing.assert_allclose(found, sum(w * x[k : 32 + k] for k, w in enumerate(weights)), 1e-5, 1e-5)
+    text = chosen.translate("*fp32:16, *fp32:16, *fp32:16, 32").source
+    assert "k != 0 ? share : 1.0f - share" in text and "2 <= k ? share * 0.5f : share + 1.0f" in text
+
+
+@triton.jit
+def chosen_statically(x_ptr, out_ptr, N: tl.constexpr):
+    """Sides that one trip does not have, that load, or that are places in memory: each trip takes its own."""
+    i = tl.arange(0, N)
+    for k in tl.static_range(3):
+        total = tl.load(x_ptr + i) * 1.0 if k == 0 else total + 1.0  # noqa: F821
+        at = i if k < 2 else N - 1 - i
+        total = total if k == 1 else total + tl.load(x_ptr + at)
+    tl.store(out_ptr + i, total)
+
+
+def test_sides_that_are_more_than_values_are_chosen_at_compile_time(run_everywhere: Any) -> None:
+    x = np.arange(32, dtype=np.float32)
+    found = run_everywhere(chosen_statically, (1,), x, np.zeros(32, np.float32), N=32)[1]
+    np.testing.assert_array_equal(found, x + x + 2 + x[::-1])
+    assert "k == 1 ?" not in chosen_statically.translate("*fp32:16, *fp32:16, 32").source
+
+
+@triton.jit
+def mixed_bits(x_ptr, out_ptr, seed, N: tl.constexpr):
+    """Rounds of a generator; the same of integers that are places, which stay what the loads are known to read."""
+    i = tl.arange(0, N)
+    a, b = i.to(tl.uint32), tl.zeros((N,), tl.uint32)
+    for _ in tl.static_range(6):
+        before = a
+        a = tl.umulhi(b, 0xCD9E8D57) ^ before * 5 ^ seed
+        b = before * 0xD2511F53 + b
+    at = i
+    for _ in tl.static_range(3):
+        at += N
+    tl.store(out_ptr + i, (a ^ b).to(tl.int32) + tl.load(x_ptr + at))
+
+
+def test_bits_that_trips_mix_are_one_variable(run_everywhere: Any) -> None:
+    x = np.arange(4 * 512, dtype=np.int32)
+    found = run_everywhere(mixed_bits, (1,), x, np.zeros(512, np.int32), 77, N=512)[1]
+    a, b = np.arange(512, dtype=np.uint64), np.zeros(512, np.uint64)
+    for _ in range(6):
+        a, b = ((b * 0xCD9E8D57 >> 32) ^ a * 5 ^ 77) & 0xFFFFFFFF, (a * 0xD2511F53 + b) & 0xFFFFFFFF
+    np.testing.assert_array_equal(found, (a ^ b).astype(np.uint32).view(np.int32) + x[3 * 512 :])
+    text = mixed_bits.translate("*i32:16, *i32:16, i32, 512").source
+    assert "for (int iteration = 0; iteration < 6; ++iteration) {" in text and "a_second" not in text
+    assert "load_vec<VEC>(" in text

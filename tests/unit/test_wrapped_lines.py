@@ -45,3 +45,10 @@ def test_lines_start_where_the_bracket_that_they_are_in_does() -> None:
     lines = wrap_code(f"const half2 pair = small<-15>({first}, {second}) * scales[column];", 24)
     assert [line.strip() for line in lines[-2:]] == ["- (zeros[next] >> zero_shifts[next] & 15))", "* scales[column];"]
     assert [len(line) - len(line.lstrip()) for line in lines] == [24, 54, 54, 54, 28]
+
+
+def test_template_arguments_that_are_computed_stay_together() -> None:
+    place = (
+        "const int w_tile_place = swizzled<int, BN, BK / 8>(r * 2 + tid / (4 * WARP_SIZE), s_col * S_VEC + v * VEC);"
+    )
+    assert any("swizzled<int, BN, BK / 8>(" in line for line in wrap_code(place, 24))

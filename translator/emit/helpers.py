@@ -35,9 +35,16 @@ def order_helpers(helpers: tuple[Helper, ...], packets: tuple[int, ...]) -> list
     """(template, values) of every helper needed, those that helpers need included, in order."""
     needed: dict[str, tuple[str, dict[str, Any]]] = {}
     structs = any(helper.template == "combine_state" for helper in helpers)  # of several fields, exchanged one by one
+    rounding = [helper.values for helper in helpers if helper.template == "round_pairs"]
+    computed = {
+        values["ctype"] for values in rounding if not values["of_array"]
+    }  # elements that are rounded as they come
     for helper in helpers:
         if helper.template == "warp_reduce":
             helper = replace(helper, values={**helper.values, "structs": structs})
+        if helper.template == "round_pairs":
+            through = helper.values["of_array"] and helper.values["ctype"] in computed
+            helper = replace(helper, values={**helper.values, "through": through})
         for entry_name, template, values in _with_requirements(helper, packets):
             needed.setdefault(entry_name, (template, values))
     entries = sorted(needed.items(), key=lambda item: (ORDER[item[1][0]], _rank(item[1][1])))
@@ -45,8 +52,8 @@ def order_helpers(helpers: tuple[Helper, ...], packets: tuple[int, ...]) -> list
 
 
 def _rank(values: dict[str, Any]) -> int:
-    """Plain accesses before those that call them."""
-    return 0 if values.get("kind", "") == "" else 1
+    """Plain accesses, and what rounds computed elements, before those that call them."""
+    return 0 if values.get("kind", "") == "" and not values.get("through") else 1
 
 
 def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[str, str, dict[str, Any]]]:

@@ -19,7 +19,7 @@ BREAKS = (
     (" == ", " != ", " < ", " <= ", " > ", " >= "), (" << ", " >> "), (" + ", " - "), (" * ", " / ", " % "),
 )  # fmt: skip
 FIRST = frozenset(mark[0] for marks in BREAKS for mark in marks)
-TEMPLATE = re.compile(r"\w<(?=[\w ,*]+>\()")  # the opening bracket of template arguments of a call
+TEMPLATE = re.compile(r"\w<(?=[\w ,*/+%:-]+>\()")  # the opening bracket of template arguments of a call
 
 
 def wrap_code(code: str, indent: int, comment: str = "") -> list[str]:

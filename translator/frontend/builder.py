@@ -167,6 +167,8 @@ class Builder(Draft):
             target = old.variable
             straight = self.block_of.get(target) == self.block
             absorbed = target.type.is_tile and (target.type.is_pointer or not target.type.dtype.is_floating())
+            if name in self.mixed and not target.type.is_pointer and target.type.dtype.bits > 1:
+                absorbed = False
             if straight and (absorbed or (target.type.is_tile and _moves_elements(expr))):
                 target = (
                     None  # a version of its own: its expression can stand where it is used, other threads can hold it

@@ -28,6 +28,7 @@ class Draft:
       origin: of the statement that is being translated.
       loop_depth: the loops around it.
       trip: the trips around it that are being written out.
+      mixed: names of the bits that the trips of a static loop around make of one another (`loops.py`).
       temporaries: keys of variables that name results of this statement.
       piece_names: those of results that no plain assignment has taken over.
       assigned_to: the name that the statement assigns, while its right side is translated.
@@ -46,6 +47,7 @@ class Draft:
     origin: Origin | None = None
     loop_depth: int = 0
     trip: str = ""
+    mixed: frozenset[str] = frozenset()
     temporaries: frozenset[int] = frozenset()
     piece_names: frozenset[str] = frozenset()
     assigned_to: str = ""

@@ -134,9 +134,13 @@ def _comparison(builder: Builder, node: Any) -> Value:
 
 def _conditional(builder: Builder, node: Any) -> Value:
     from .conditionals import conditional_value
+    from .trip_choices import chosen_by_trip
 
     condition = evaluate(builder, node.test)
     if is_static(condition):
+        by_trip = chosen_by_trip(builder, node, condition)
+        if by_trip is not None:
+            return by_trip
         chosen = node.body if builder.constant(condition, "a condition", builder.source.span(node)) else node.orelse
         return evaluate(builder, chosen)
     return conditional_value(builder, node, condition)

@@ -17,6 +17,7 @@ from ..language import control as loops
 from ..language.dtypes import DType
 from ..language.hints import NO_RANGE, no_bounds, no_range_argument, no_static_bound, shown
 from ..ops.promotion import promote
+from ..ops.registry import OPS
 from .assigned import assigned_names
 from .builder import Builder
 from .carried import find_changes, find_changing_constant, forget_changing_constants, own_variables, settled
@@ -25,8 +26,11 @@ from .joined import copy_over
 from .named_numbers import is_c_int
 from .ranges import is_nonnegative
 from .shapes import cast_to, elementwise, to_expr
+from .tree import below
 from .values import Const, Undefined, Value, is_static
 
+EXCLUSIVE_OR = (cst.BitXor, cst.BitXorAssign)
+COMPUTES = frozenset(OPS) | {"to"}  # functions of `tl`, and a method, that access no memory
 MOST_UNROLLED = 1 << 16  # iterations that tl.static_range writes out: more would take hours to compile
 
 
@@ -125,9 +129,10 @@ def _unroll(builder: Builder, node: Any, limits: list[Value]) -> bool:
     if loop is None:
         builder.note("written out below" if trips else f"no trip{without_block(builder, node.body)}")
     outer, returns, before, header = builder.trip, False, builder.scope.get(node.target.value), builder.here
-    around = builder.loops_around
+    around, mixed = builder.loops_around, builder.mixed
     builder.unrolled += 1
     builder.loops_around += (loop.place,) if loop else ()
+    builder.mixed |= _mixed(builder, node) if loop else frozenset()
     for number, value in enumerate(range(*bounds)):
         if loop is None:
             builder.trip = ", ".join(filter(None, (outer, f"{node.target.value} = {value}")))
@@ -141,7 +146,7 @@ def _unroll(builder: Builder, node: Any, limits: list[Value]) -> bool:
         _leave(builder, node, before, _last_of_trips(builder.scope[node.target.value]))
     if loop is not None and not returns:
         builder.statements.append(Note(header, Trip(loop, trips)))
-    builder.loops_around = around
+    builder.loops_around, builder.mixed = around, mixed
     builder.unrolled -= 1
     builder.trip = outer
     return returns
@@ -161,6 +166,20 @@ def _static_loop(builder: Builder, node: Any, limits: list[Value], numbers: rang
         getattr(limit, "symbol", None) or Number(value) for limit, value in zip(limits, values, strict=True)
     )
     return StaticLoop(name, known.setdefault(place, len(known)), place, start, stop, step, numbers)
+
+
+def _mixed(builder: Builder, node: Any) -> frozenset[str]:
+    """What the trips of a static loop make of one another in a body that has a `^` and nothing which may access memory.
+
+    Such integers are the bits of random numbers or of hashes, and no places. One variable holds those of all trips, as it
+    does floats.
+    """
+    inside = list(below(node.body))
+    calls = (one.func for one in inside if isinstance(one, cst.Call))
+    names = (one.attr.value if isinstance(one, cst.Attribute) else "" for one in calls)
+    if not any(isinstance(one, EXCLUSIVE_OR) for one in inside) or not all(name in COMPUTES for name in names):
+        return frozenset()
+    return frozenset(assigned_names(node.body)) & builder.scope.keys()
 
 
 def _last_of_trips(value: Value | Undefined) -> Value | Undefined:

@@ -188,7 +188,10 @@ def _augmented(builder: Builder, node: Any) -> None:
     span = builder.source.span(node)
     if not isinstance(node.target, cst.Name):
         raise _no_name(builder, node.target)
-    left, right = evaluate(builder, node.target), evaluate(builder, node.value)
+    left = evaluate(builder, node.target)
+    builder.assigned_to = node.target.value
+    right = evaluate(builder, node.value)
+    builder.assigned_to = ""
     bind_target(builder, node.target, binary(builder, word, left, right, span))
 
 

@@ -79,7 +79,7 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
     if reads_elsewhere(context, target, value):
         return fill_by_copy(context, statement, layout, name, value)
     if declares and single:
-        nodes = list(context.each_register(layout, lambda at: _store_element(context, name, target, value, at)))
+        nodes = list(context.each_register(layout, lambda at: store_element(context, name, target, value, at)))
         text = nodes[0].values["value"] if isinstance(nodes[0], Spelled) else ""
         return [context.defined(target, layout, assigned(text), name)]
     declare: list[Node] = [Line(f"{declarator};")] if declares else []
@@ -87,7 +87,7 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
         return [*declare, *round_by_pairs(context, name, target, value, layout)]
     if pairs := lower_by_pairs(context, statement, layout, name):
         return [*declare, *pairs]
-    return [*declare, *context.each_register(layout, lambda at: _store_element(context, name, target, value, at))]
+    return [*declare, *context.each_register(layout, lambda at: store_element(context, name, target, value, at))]
 
 
 def fill_by_copy(context: Context, statement: Assign, layout: Layout, name: str, value: Expr) -> list[Node]:
@@ -97,14 +97,15 @@ def fill_by_copy(context: Context, statement: Assign, layout: Layout, name: str,
     fresh = context.names.variable(copy)
     return [
         Line(f"{context.declaration(copy, layout, fresh)};"),
-        *context.each_register(layout, lambda at: _store_element(context, fresh, target, value, at)),
+        *context.each_register(layout, lambda at: store_element(context, fresh, target, value, at)),
         *context.each_register(
             layout, lambda at: (Line(f"{indexed(context, name, target, at)} = {indexed(context, fresh, copy, at)};"),)
         ),
     ]
 
 
-def _store_element(context: Context, name: str, target: Variable, value: Expr, point: Point) -> tuple[Node, ...]:
+def store_element(context: Context, name: str, target: Variable, value: Expr, point: Point) -> tuple[Node, ...]:
+    """Assigns one element of a tile that is called `name`."""
     place = indexed(context, name, target, point)
     text = context.speller.text(value, point)
     update = _update(place, value, text)

@@ -20,7 +20,7 @@ from ..ir.nodes import (
     Statement,
     While,
 )
-from ..ir.static_loops import Trip
+from ..ir.static_loops import StaticLoop, Trip
 from ..ir.structured import assigns
 from ..ir.walk import assigned_variables, bodies, statements, used_variables
 from ..schedule.accesses.unrolled import is_written_out, unroll_factor
@@ -98,7 +98,24 @@ STRUCTURED: dict[str, Lowering] = {
 
 
 def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
-    """All statements of a block, each source statement under its tag."""
+    """All statements of a block, each source statement under its tag.
+
+    In static loops, of whose arrays the first trip finds nobody reading any, it waits as the later ones do: trips with one text
+    become a loop.
+    """
+    before, order, progress = set(context.shared.being_read), context.order.snapshot(), replace(context.progress)
+    read: dict[StaticLoop, set[str]] = {}  # by the trip before, from the second on
+    while True:
+        known = {loop: set(arrays) for loop, arrays in read.items()}
+        nodes = _lower_once(context, block, read)
+        if read == known:
+            return nodes
+        context.order.restore(order)
+        context.shared.being_read, context.progress = set(before), replace(progress)
+
+
+def _lower_once(context: Context, block: tuple[Statement, ...], read: dict[StaticLoop, set[str]]) -> tuple[Node, ...]:
+    """The block, where first trips find the arrays that later ones were found to read; adds to these."""
     nodes: list[Node] = []
     shown: list[list[Statement]] = []  # what the other role has shown, since `caption`
     caption = 0
@@ -109,6 +126,7 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
         if (trip := _trip_of(group)) is not None:
             nodes += tag(group[0].origin, "", bool(nodes)) if trip.number == 0 else ()
             nodes.append(Mark(trip, loads))
+            _note_readers(context, trip, read)
             continue
         tagged = not (is_repeated(context, group) or is_elsewhere(context, group))
         quoting, context.quoting = context.quoting, context.quoting and tagged
@@ -129,6 +147,15 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
             shown.append(group)
         nodes += [*source_of(group, quoting and tagged), *code]
     return tuple(nodes)
+
+
+def _note_readers(context: Context, trip: Trip, read: dict[StaticLoop, set[str]]) -> None:
+    """Where a trip begins: which arrays of all trips the one before has left to be read."""
+    being_read = context.shared.being_read
+    if trip.number == 0:
+        being_read |= read.get(trip.loop, set())
+    elif trip.number < trip.loop.trips and (left := being_read & context.shared.of_all_trips):
+        read.setdefault(trip.loop, set()).update(left)
 
 
 def _loads(context: Context, statement: Statement) -> int:

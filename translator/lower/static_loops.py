@@ -46,6 +46,7 @@ DECLARATION = re.compile(
     r"(?:const (?![\w ]+\*))?(?P<type>(?:const )?[A-Za-z_][\w:<>]*(?: (?:char|short|int|long))*\**) (?P<name>[A-Za-z_]\w*)"
     r"(?P<sides>(?:\[[^\]]*\])*)(?: = (?P<value>.*))?;"
 )
+TYPED_BY_VALUE = re.compile(r"const auto ([A-Za-z_]\w*) = ")
 MOST_LOADS = 128  # of a thread that the compiler may start ahead of their uses
 NO_TYPE = frozenset({"auto", "return"})
 FURTHER = re.compile(r", \w+ = ")  # declares another variable in the same line
@@ -278,7 +279,14 @@ def _declared(nodes: Iterable[Node]) -> set[str]:
             found.add(node.name)
         elif (declaration := _declaration(node)) is not None:
             found.add(declaration["name"])
+        elif isinstance(node, (Line, Loop)) and (named := TYPED_BY_VALUE.match(_first_line(node))):
+            found.add(named[1])
     return found
+
+
+def _first_line(node: Line | Loop) -> str:
+    """A line, or what stands in front of a block: of a function's, its name."""
+    return node.text if isinstance(node, Line) else node.header
 
 
 def _ends(node: Node, loop: StaticLoop) -> bool:

@@ -473,6 +473,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 //         (from where it was copied)
                 int packed[PACKED_ROWS][PACKED_COLS];
                 load_vec<PACKED_VEC>(packed[0], &packed_ahead[stage][tid * PACKED_VEC]);
+                // These elements share one place in memory.
                 #pragma unroll
                 for (int copy = 1; copy < 8; ++copy) {
                     #pragma unroll

@@ -279,6 +279,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             int loaded[PACKED_VEC];
             load_vec<PACKED_VEC>(loaded,
                                  &packed_ahead[stage][(r / 8 * NUM_THREADS + slot_read) * PACKED_VEC]);
+            // These elements share one place in memory.
             #pragma unroll
             for (int copy = 0; copy < 8; ++copy) {
                 #pragma unroll

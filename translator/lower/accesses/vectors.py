@@ -16,7 +16,7 @@ from ..text.element import indexed, run_at
 from ..text.operators import ZERO, Text
 from ..text.point import FIRST, Index, Point, point_of, register, vector_start
 from ..text.rounding import materialised
-from ..text.unit import Line, Loop, Node
+from ..text.unit import Comment, Line, Loop, Node
 
 
 def load_operands(call: Call) -> tuple[Expr, Expr | None, Expr | None]:
@@ -63,12 +63,14 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
         to, source = f"{to}[{moved}]", f"{source}[{moved if axis == along else text}]"
     column = context.column(target, name)
     loaded = f"{context.names.shared_index('loaded')}[{words[0]}]" if access.scattered else f"{name}{source}{column}"
-    nodes: tuple[Node, ...] = (Line(f"{name}{to}{column} = {loaded};"),)
+    looped = len(only) < len(access.repeats)
+    line = Line(f"{name}{to}{column} = {loaded};", "" if looped or not access.repeats else "the same place in memory")
+    nodes: tuple[Node, ...] = (line,)
     limits = [(access.axis, width_name(context, point.layout, access))] if access.width > 1 else []
     for axis, limit in [*limits, *((axis, str(run)) for axis, run in access.repeats if axis not in only)]:
         header = f"for (int {moves[axis]} = {first.get(axis, 0)}; {moves[axis]} < {limit}; ++{moves[axis]})"
         nodes = (Loop(header, nodes, unroll=True),)
-    return nodes
+    return (Comment("These elements share one place in memory."), *nodes) if looped else nodes
 
 
 def moved_from(value: Expr) -> Expr:

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from ...ir.nodes import Assign, Call, Literal, Use
 from ...schedule.products.dot_plan import DotPlan
 from ...schedule.tiles.layout import REGISTER
-from ..assignments import fill_by_copy, reads_elsewhere
+from ..assignments import fill_by_copy, reads_elsewhere, store_element
 from ..context import Context
 from ..text.element import indexed
 from ..text.literals import literal_text
 from ..text.point import Point
-from ..text.unit import Line, Node, Spelled
+from ..text.unit import Line, Node
 from .dot_fma import lower_fma
 from .dot_held import lower_held
 from .dot_mma import lower_mma
@@ -134,9 +134,4 @@ def _first_value(context: Context, statement: Assign, plan: DotPlan) -> tuple[No
         return (Line(f"{context.declaration(target, layout)} = {{}};"),)
     if reads_elsewhere(context, target, value):
         return (*declare, *fill_by_copy(context, statement, layout, name, value))
-
-    def one(point: Point) -> tuple[Node, ...]:
-        text = context.speller.text(value, point)
-        return (Spelled("assign", {"target": indexed(context, name, target, point), "value": text}),)
-
-    return (*declare, *context.each_register(layout, one))
+    return (*declare, *context.each_register(layout, lambda at: store_element(context, name, target, value, at)))

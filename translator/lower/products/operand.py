@@ -140,8 +140,9 @@ def operand_place(
     if (variable, tile) in context.progress.copied:
         return (), OperandPlace(context.progress.copied[variable, tile], tile, operand)
     purpose = operand.side.value
-    name = context.shared.scratch_name(statement, purpose, f"{variable.name}_shared")
-    shared_array(context, statement, purpose, name, variable, tile, f"{variable.name}, for the dot")
+    owner = context.shared.owner_of_all_trips(statement, purpose, (variable.name, variable.type, tile))
+    name = context.shared.scratch_name(owner, purpose, f"{variable.name}_shared", f"{variable.name}_for_dot")
+    shared_array(context, owner, purpose, name, variable, tile, f"{variable.name}, for the dot")
     place = OperandPlace(name, tile, operand)
     if not context.shared.in_turns:
         context.progress.copied[variable, tile] = name

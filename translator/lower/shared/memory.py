@@ -5,7 +5,7 @@ Arrays that only one statement or one loop needs may share their memory with tho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 from ...ir.nodes import Statement, Variable
@@ -26,12 +26,14 @@ class SharedMemory:
         self.arrays: dict[tuple[Owner, str], Shared] = {}  # by owner and purpose
         self.being_read: set[str] = set()  # arrays that some thread may still be reading
         self.barriers = 0  # that have been written so far
+        self.of_all_trips: set[str] = set()  # arrays that all trips of a static loop have
         self.in_functions = False  # whether functions within the kernel use arrays
         self.turns = turns
         self.turn_of: dict[str, Turn] = {}  # of the arrays that have one, by name
         self._exchanges: dict[
             tuple[str, ValueType], list[Shared]
         ] = {}  # arrays through which tiles move to other threads
+        self._kinds: dict[tuple[Statement, str], Hashable] = {}  # of the arrays of first trips
         self._names = names
 
     @property
@@ -64,6 +66,18 @@ class SharedMemory:
         name = self._names.fresh(*choices)
         self._takes(name, self.turns.of_statement(statement, area) if self.turns and not lasting else None)
         return name
+
+    def owner_of_all_trips(self, statement: Statement, purpose: str, kind: Hashable) -> Statement:
+        """Whose array a statement uses: where arrays take turns, all trips of a static loop use that of the first one.
+
+        They do where theirs are of one `kind`; each would wait until everyone has read the memory of the one before anyway.
+        """
+        first = self.turns.in_first_trip.get(statement, statement) if self.turns else statement
+        if self._kinds.setdefault((first, purpose), kind) != kind:
+            return statement
+        if first is not statement:
+            self.of_all_trips.add(self.arrays[first, purpose].name)
+        return first
 
     def _takes(self, name: str, turn: Turn | None) -> None:
         if turn is not None:

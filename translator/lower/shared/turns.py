@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import field
 from enum import Enum, auto
 
 from ...analysis.facts import Facts
 from ...frozen import frozen
-from ...ir.nodes import Expr, For, Inlined, Kernel, Statement, Variable, While
+from ...ir.nodes import Expr, For, Inlined, Kernel, Note, Statement, Variable, While
+from ...ir.static_loops import StaticLoop
 from ...ir.walk import assigned_variables, bodies, expressions, nested, statements, top_statements, used_variables
 from ...schedule.staging.ring_plan import Ring
 
@@ -55,10 +57,12 @@ class Turns:
     Attributes:
       tiles: of staged tiles, and of what threads load ahead for themselves; the others keep their memory.
       statements: the numbers of statements, where arrays are nested; None where those of statements have an area.
+      in_first_trip: of statements in later trips of a static loop, the one that stands in their place in its first.
     """
 
     tiles: Mapping[Variable, Turn]
     statements: Mapping[Statement, int] | None = None
+    in_first_trip: Mapping[Statement, Statement] = field(default_factory=dict)
 
     def of_statement(self, statement: Statement, area: str) -> Turn | None:
         """The turn of an array that a statement needs in an area; None where it keeps its memory."""
@@ -76,12 +80,36 @@ def find_turns(
     if sharing is Sharing.NONE:
         return None
     if sharing is Sharing.AREAS:
-        return Turns(_in_areas(kernel, facts, tiles))
+        return Turns(_in_areas(kernel, facts, tiles), in_first_trip=_in_first_trip(kernel))
     uses = _uses(statements(kernel.body), facts, tiles)
     rings_of = {ring.loop: ring for ring in rings}
     found = {tile: Turn(NESTED, *part) for tile, part in _parts(kernel.body, 0, uses, rings_of)}
     times = Counter(statements(kernel.body))
     return Turns(found, {s: number for number, s in enumerate(statements(kernel.body)) if times[s] == 1})
+
+
+def _in_first_trip(kernel: Kernel) -> dict[Statement, Statement]:
+    """Which statement of a static loop's first trip stands in the place of one in a later trip."""
+    found: dict[Statement, Statement] = {}
+    first: dict[tuple[object, ...], Statement] = {}
+    around: list[StaticLoop] = []
+    place: list[int] = [0]  # in the kernel, and in a trip of each loop around
+    for statement in statements(kernel.body):
+        place[-1] += 1
+        trip = statement.trip if isinstance(statement, Note) else None
+        if trip is None:
+            one = first.setdefault((*around, *place), statement)
+            if one is not statement:
+                found[statement] = one
+        elif trip.number == 0:
+            around.append(trip.loop)
+            place.append(0)
+        elif around and around[-1] == trip.loop:
+            place[-1] = 0
+            if trip.number == trip.loop.trips:
+                around.pop()
+                place.pop()
+    return found
 
 
 def _in_areas(kernel: Kernel, facts: Facts, tiles: Collection[Variable]) -> dict[Variable, Turn]:

@@ -9,7 +9,7 @@ from ...hardware import SWIZZLE_ALIGNMENT, SWIZZLED_LINE_BYTES, WARPGROUP_BITS
 from ...ir.nodes import Call, Effect, Expr, For, Return, Use, Variable, While
 from ...ir.symbols import Name
 from ...ir.types import Dim, ValueType
-from ...ir.walk import statements
+from ...ir.walk import statements, subexpressions, used_variables
 from ...schedule.accesses.access import Access
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.tiles.layout import REGISTER, Layout, bits_of
@@ -178,7 +178,8 @@ def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
 
 def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str, parts: int) -> str:
     """The array that copies start from; one thread starts those of all stores that take turns, and waits for them."""
-    name = context.shared.scratch_name(statement, "store", f"{word}_shared", lasting=parts > 1, area=STORES)
+    choices = f"{word}_shared", _called_after_value(statement.call.args[0], word)
+    name = context.shared.scratch_name(statement, "store", *choices, lasting=parts > 1, area=STORES)
     dimensions = f"[{_buffers(context, tile)}]" if tile.stages > 1 else ""
     size = size_text(context, tile.shape).text
     comment = f"{word} on its way out, {tile.swizzle}-byte swizzle"
@@ -187,6 +188,14 @@ def _buffer(context: Context, statement: Effect, variable: Variable, tile: Share
         Shared(name, ctype(variable.type), f"{dimensions}[{size}]", tile.stage_bytes * tile.stages, comment, SWIZZLE_ALIGNMENT),
     )  # fmt: skip
     return name
+
+
+def _called_after_value(value: Expr, word: str) -> str:
+    """What the array of a tensor's second store is called, where one variable is what it stores."""
+    stored = set(used_variables(value))
+    name = stored.pop().name if len(stored) == 1 else word
+    turned = any(isinstance(part, Call) and part.op == "permute" for part in subexpressions(value))
+    return f"{name}_turned" if turned else f"{name}_out"
 
 
 def _word(call: Call) -> str:

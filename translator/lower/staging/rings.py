@@ -215,7 +215,8 @@ def l2_policies(context: Context, copies: Mapping[Variable, Call]) -> tuple[Node
     nodes: list[Node] = [Comment("L2 need not keep what only one program reads.")]
     for target, text in told.items():
         name = context.box_copies.policies[target] = context.names.once(f"{target.name}_policy", ("policy", target))
-        nodes.append(Line(f"const auto {name} = {context.use_helper('l2_policy')}({text or 'false'});"))
+        why = "" if text else "several may read it"
+        nodes.append(Line(f"const auto {name} = {context.use_helper('l2_policy')}({text or 'false'});", why))
     return tuple(nodes)
 
 
