@@ -175,9 +175,13 @@ class _Block:
         return body
 
     def _outermost(self, loop: Loop, loads: int) -> tuple[Node, ...]:
-        """A loop with no other of these around it: one around others stays a loop where all their loads would be too many."""
+        """A loop with no other of these around it; where all its loads would be too many, its trips are not written out.
+
+        That is for loops around others, and for those whose trips exchange tiles: there nothing of one trip is for the next.
+        """
         around_others = any(isinstance(node, Loop) and node.header in self.headers for node in every(loop.body))
-        if not around_others or loads <= MOST_LOADS:
+        exchanges = not self.shared.keys().isdisjoint(_words(loop.body))
+        if loads <= MOST_LOADS or not (around_others or exchanges):
             return (loop,)
         why = Comment(f"One iteration at a time: registers have no room for {loads} loads that are under way at once.")
         return why, replace(loop, factor=1)
