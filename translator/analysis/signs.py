@@ -40,6 +40,7 @@ from .induction import Induction, Source
 
 Needed = frozenset[Expr] | None  # what must not be negative, of parameters; None: unknown
 NOTHING: frozenset[Expr] = frozenset()
+MOST_ASSUMPTIONS = 2  # at once: variables that change each other are asked about in every order
 
 
 @frozen
@@ -54,6 +55,7 @@ class Signs:
         it is to be shown for a value under the assumption that it holds for all earlier ones.
       loaded: variables whose values come from memory or from a reduction.
       readable, numeric: readers of scalars at the statement.
+      assumptions: how many of `assumed` are to be shown.
     """
 
     site: Site
@@ -63,6 +65,7 @@ class Signs:
     loaded: frozenset[Variable]
     readable: Reader
     numeric: Reader
+    assumptions: int = 0
 
     @property
     def facts(self) -> Facts:
@@ -122,10 +125,13 @@ class Signs:
         assignments = self.assigned.get(variable, [])
         if not assignments or not all(len(s.targets) == 1 and is_elementwise(s.value) for s in assignments):
             return None
+        if self.assumptions == MOST_ASSUMPTIONS:
+            return None
         found = []
         for assignment in assignments:
             there = find_signs(self.site.at(assignment))
-            there = replace(there, assumed=there.assumed | self.assumed | {variable})
+            assumed = there.assumed | self.assumed | {variable}
+            there = replace(there, assumed=assumed, assumptions=self.assumptions + 1)
             try:
                 found.append(there.needed(assignment.value))
             except NotAffineError:
