@@ -126,3 +126,18 @@ def test_neighbours_share_an_address_anyway() -> None:
 def test_accesses_stay_those_of_global_memory(kernel: Any) -> None:
     ptx = nvrtc.compile_ptx(kernel.translate(SIGNATURES[kernel], arch="sm_90a"))
     assert "ld.global" in ptx and "st.global" in ptx and not re.search(r"\b(ld|st)\.f32", ptx)
+
+
+@triton.jit
+def from_a_number(address, place_ptr, out_ptr, stride, n, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    place = tl.load(place_ptr + i, mask=i < n, other=0)
+    x_ptr = address.to(tl.pointer_type(tl.float32))
+    tl.store(out_ptr + row * n + i, tl.load(x_ptr + row * stride + place, mask=i < n, other=0.0), mask=i < n)
+
+
+def test_a_number_may_be_where_the_array_starts(run_everywhere: Any) -> None:
+    x, place = _arrays(3, 300, 200)
+    *_, out = run_everywhere(from_a_number, (3,), x.ctypes.data, place, np.zeros((3, 200), np.float32), 300, 200, 256)
+    np.testing.assert_array_equal(out, x[:, place])
+    assert "x_start = start_at(" in from_a_number.translate("i64, *i32:16, *fp32:16, i32, i32, 256").source

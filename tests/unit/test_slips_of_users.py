@@ -78,7 +78,7 @@ def kernel_of(tmp_path: Path, body: str) -> Any:
         ("t = tl.float32 * n", errors.DTypeError, "a type is no value: write tl.cast"),
         ("t = n < None", errors.DTypeError, "cannot compare a value of type i32 with .*None\n.*\n.*\n.*test with `is None`"),
         ("t = n < 'a'", errors.DTypeError, "cannot compare a value of type i32 with .*'a'\n.*\n.*\n.*numbers have an order"),
-        ("t = tl.dot(n, n, trans_b=True)", errors.ArgumentError, r"out: write tl.dot\(x, tl.trans\(y\)\)"),
+        ("t = tl.dot(n, n, trans_b=True)", errors.ArgumentError, r"out: for True write tl.dot\(x, tl.trans\(y\)\)"),
         ("t = n.to(tl.int8, mask=1)", errors.ArgumentError, r"the signature is tl.cast\(input, dtype"),
         ("t = len(n)", errors.UnsupportedLanguageConstruct, "len is a Python function"),
         ("for k in range(8, axis=0): pass", errors.ArgumentError, "no argument 'axis'\n.*\n.*\n.*it takes step, num_stages"),

@@ -13,7 +13,7 @@ from ..analysis.facts import Facts
 from ..artifact import Options, Target
 from ..hardware import WARP_SIZE
 from ..ir.nodes import Kernel, Statement
-from .accesses.coalesced import coalesce_loads, coalesce_stores, load_whole_pieces
+from .accesses.coalesced import coalesce
 from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads
 from .plan import Schedule
 from .products.computed_operands import with_computed_operands
@@ -54,12 +54,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     dots = held_operands(kernel, facts, dots, words_of_b(problem, dots))
     dots = with_computed_operands(kernel, facts, dots, options.num_warps)
     solve(problem, kernel, dots, thread_bits)
-    own_layout = own_layouts(problem, thread_bits)
-    coalesce_stores(problem, kernel, own_layout, follow)
-    if dots.plans:
-        load_whole_pieces(problem, kernel, dots.staged)
-    else:
-        coalesce_loads(problem, kernel, own_layout)
+    coalesce(problem, kernel, own_layouts(problem, thread_bits), follow, dots.staged if dots.plans else None)
     dots = _of_used(with_register_operands(dots, of_variables(problem)), kernel, facts)
     settle_numbers(problem, rings, {})
     conversions = conversions_of(problem)

@@ -28,16 +28,31 @@ GAIN_OF_LOADS = 8  # the cache has what a warp has not taken of a sector
 MOST_BYTES = 64 << 10  # of a tile that is converted: its way leads through shared memory
 
 
+def coalesce(
+    problem: Problem,
+    kernel: Kernel,
+    own_layout: Callable[[Node], Layout],
+    follow: Callable[[Layout, Path], Layout | None],
+    multiplied: Container[Variable] | None,
+) -> None:
+    """Answers anew for stores, atomics and loads; `multiplied` are what products read, None where a kernel has no products.
+
+    `own_layout` is the best layout of a statement's accesses alone; `follow` gives the layout of what a path leads to.
+    """
+    coalesce_stores(problem, kernel, own_layout, follow)
+    if multiplied is None:
+        coalesce_loads(problem, kernel, own_layout)
+    else:
+        load_whole_pieces(problem, kernel, multiplied)
+
+
 def coalesce_stores(
     problem: Problem,
     kernel: Kernel,
     own_layout: Callable[[Node], Layout],
     follow: Callable[[Layout, Path], Layout | None],
 ) -> None:
-    """Answers anew for scattered stores, and for atomics whose results nobody reads.
-
-    `own_layout` is the best layout of a statement's accesses alone; `follow` gives the layout of what a path leads to.
-    """
+    """Answers anew for scattered stores, and for atomics whose results nobody reads."""
     for statement in statements(kernel.body):
         node = statement
         if not isinstance(statement, Effect) or node not in problem.answers:
@@ -83,11 +98,11 @@ def coalesce_loads(problem: Problem, kernel: Kernel, own_layout: Callable[[Node]
             problem.answers[node] = own
 
 
-def load_whole_pieces(problem: Problem, kernel: Kernel, staged: Container[Variable]) -> None:
+def load_whole_pieces(problem: Problem, kernel: Kernel, multiplied: Container[Variable]) -> None:
     """Answers anew for what sums of tensor cores are put together with, such as a residual; not for what they multiply."""
     for node, access in _read_once(problem, kernel):
         pieces = _in_whole_pieces(problem.answers[node], access)
-        if node not in staged and len(problem.shapes[node]) > 1 and _is_shuffled(node, pieces):
+        if node not in multiplied and len(problem.shapes[node]) > 1 and _is_shuffled(node, pieces):
             problem.answers[node] = pieces
 
 

@@ -75,9 +75,11 @@ class _Starts:
         return {start: v for start, v in known.items() if changed.isdisjoint(used_variables(start))}
 
     def _variable(self, start: Expr) -> Variable:
+        """A name for a start: after its pointer, or the number that an address is made of."""
         self.made = True
-        root = next(v for v in used_variables(start) if v.type.is_pointer)
-        return Variable(f"{root.stem.removesuffix('_ptr')}_start", start.type, next(self.keys))
+        made_of = sorted(used_variables(start), key=lambda v: not v.type.is_pointer)
+        stem = made_of[0].stem.removesuffix("_ptr") if made_of else "array"
+        return Variable(f"{stem}_start", start.type, next(self.keys))
 
 
 def _replaced(expr: Expr, known: Mapping[Expr, Variable]) -> Expr:
