@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 
 from ...hardware import ACCESS_BYTES, LANE_BITS, SECTOR_BYTES, WORD_BYTES
-from ...ir.nodes import Assign, Call, Effect, For, Kernel, Variable, While
-from ...ir.structured import is_atomic
+from ...ir.nodes import Effect, For, Kernel, Variable, While
+from ...ir.structured import assigns, is_atomic
 from ...ir.walk import statements
 from ..tiles.layout import REGISTER, Layout, bits_of
 from ..tiles.layout_problem import Access, Node, Path, Problem
@@ -111,15 +111,8 @@ def _read_once(problem: Problem, kernel: Kernel) -> Iterator[tuple[Variable, Acc
     loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
     repeated = {inner for loop in loops for inner in statements(loop.body)}
     innermost = {s for loop in loops if not _holds_loop(loop) for s in statements(loop.body)}
-    for statement in statements(kernel.body):
-        call = statement.value if isinstance(statement, Assign) else None
-        if (
-            not isinstance(statement, Assign)
-            or not isinstance(call, Call)
-            or call.op != "load"
-            or statement in innermost
-        ):
-            continue
+    loads = (s for s in statements(kernel.body) if assigns(s, "load") and s not in innermost)
+    for statement in loads:
         node, readers = statement.target, problem.relations_of.get(statement.target, ())
         accesses = problem.accesses.get(node, ())
         if node not in problem.answers or len(accesses) != 1 or len(readers) != 1 or readers[0].variable is not node:
