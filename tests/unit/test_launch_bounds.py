@@ -56,9 +56,29 @@ def rows_kernel(x_ptr, y_ptr, out_ptr, N: tl.constexpr, BLOCK: tl.constexpr, STO
 
 def test_loads_wait_for_the_stores_of_the_trip_before() -> None:
     """Registers for the loads of several trips are of no use then: more blocks are."""
-    signature = "*fp32:16, *fp32:16, *fp32:16, 4096, 2048"
-    bounds = [
-        rows_kernel.translate(f"{signature}, {stores}", num_warps=16).source.count("__launch_bounds__(NUM_THREADS, 1)")
-        for stores in (False, True)
-    ]
-    assert bounds == [1, 0]
+    signature = "*fp32:16, *fp32:16, *fp32:16, 4096, 512"
+    bounds = ["MIN_BLOCKS" in rows_kernel.translate(f"{signature}, {stores}").source for stores in (False, True)]
+    assert bounds == [True, False]
+
+
+@triton.jit
+def recurrence_kernel(x_ptr, decay_ptr, y_ptr, T, D: tl.constexpr, TOGETHER: tl.constexpr):
+    d, n = tl.arange(0, D), tl.arange(0, 16)
+    state = tl.zeros((D, 16), tl.float32)
+    for t in range(T):
+        x = tl.load(x_ptr + t * D + d)
+        decay = tl.load(decay_ptr + t * 16 + n)
+        state = state * decay[None, :] + x[:, None]
+        if TOGETHER:
+            tl.store(y_ptr + t, tl.sum(state))
+        else:
+            tl.store(y_ptr + t * D + d, tl.sum(state, 1))
+
+
+def test_a_loop_whose_threads_go_on_by_themselves_has_all_registers() -> None:
+    """The compiler otherwise moves what is loaded for the next trip to the end of this one, to save registers."""
+    signature = "*fp16:16, *fp16:16, *fp32:16, i32, 64"
+    alone, together = (recurrence_kernel.translate(f"{signature}, {share}") for share in (False, True))
+    assert "(for the next iteration)" in alone.source
+    assert "__launch_bounds__(NUM_THREADS, 1)" in alone.source
+    assert "__launch_bounds__(NUM_THREADS)" in together.source, "threads wait for each other: more blocks hide that"

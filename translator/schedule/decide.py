@@ -14,7 +14,7 @@ from ..artifact import Options, Target
 from ..hardware import WARP_SIZE
 from ..ir.nodes import Kernel, Statement
 from .accesses.coalesced import coalesce
-from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads
+from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads, names_one_block
 from .plan import Schedule
 from .products.computed_operands import with_computed_operands
 from .products.dot_plan import Dots
@@ -73,10 +73,12 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     planned = blocks if rings.has_producer or blocks > 1 else None
-    loading = _blocks_for_tiles(kernel, kept, problem, conversions.keys(), peak, num_threads, bool(dots.plans))
+    waiting = conversions.keys() | {*exchanges_of(kernel, problem.answers)}
+    loading = _blocks_for_tiles(kernel, kept, problem, waiting, peak, num_threads, bool(dots.plans))
     beside_stages = min(beside, target.max_dynamic_shared_bytes // (target.max_dynamic_shared_bytes - room))
     hiding = blocks_beside_stages(kernel, kept.facts, kept.layouts, rings, num_threads, beside_stages, target)
-    wanted = made_room_for or planned or loading or hiding
+    one = 1 if names_one_block(kernel, dots, rings, waiting, beside_stages, num_threads) else None
+    wanted = made_room_for or planned or loading or hiding or one
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings, block_copies)
     copied = {key: copy.layout for copies in (warp_copies, block_copies) for key, copy in copies.items()}
@@ -109,14 +111,13 @@ def _blocks_for_tiles(
     kernel: Kernel,
     kept: Kept,
     problem: Problem,
-    conversions: Set[Statement],
+    waiting: Set[Statement],
     peak: int,
     num_threads: int,
     has_dots: bool,
 ) -> int | None:
     """The blocks that what threads hold and load leaves room for; None where ptxas may decide."""
     exchanges = exchanges_of(kernel, problem.answers)
-    waiting = conversions | set(exchanges)
     crowded = needs_whole_multiprocessor(peak, num_threads)
     if has_dots or kept.late_loads:  # what these take, peak does not tell
         return 1 if crowded else None

@@ -168,7 +168,7 @@ __device__ __forceinline__ void mma_m16n8k16(float* upper, float* lower, const u
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS)
+extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
 int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_ptr, half* c_ptr, int M, int N,
                    int K)
 {

@@ -7,6 +7,11 @@ room for so many blocks named it takes what these leave, and starts all loads fi
 
 Where threads wait for each other in every iteration, or for the places that they load from, more blocks hide that better than
 longer iterations would. In kernels without loops the same is done where a thread loads much.
+
+Other loops in which nobody waits for anybody name one block, which allows a thread all registers that it can have
+(`names_one_block`). Where nothing is named ptxas gives up a good order of an iteration's instructions to save a few: what is
+loaded for the next iteration it asked for at the end of this one. Kernels without loops are left to it, for with one block named
+it starts all loads of a thread at once, and few blocks have room.
 """
 
 from __future__ import annotations
@@ -17,6 +22,9 @@ from ...hardware import REGISTER_FILE
 from ...ir.nodes import Assign, Effect, For, Kernel, Statement, Variable, While
 from ...ir.structured import assigns
 from ...ir.walk import reachable, statements, used_variables
+from ..products.dot_plan import Dots
+from ..products.second_block import multiplies_again
+from ..staging.ring_plan import Rings
 from ..tiles.layout import Layout
 from ..tiles.layout_problem import Access, Problem
 from ..tiles.registers import register_count
@@ -27,6 +35,7 @@ LEAST_BESIDE_STORES = 32  # in one that stores as well: the next one's loads sta
 ADDRESSES = 32  # registers beside those of tiles
 MUCH_LOADED = 64  # registers of a thread, without a loop
 FEW_OTHERS = 16  # registers beside those, without a loop
+MOST_FREE_THREADS = 256  # on a multiprocessor, that may have all registers that a thread can
 
 
 def blocks_for_loads(
@@ -40,9 +49,8 @@ def blocks_for_loads(
 
     `exchanges` are the statements in which threads wait for each other, `peak` the registers of the tiles.
     """
-    loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
-    waiting = any(inner in exchanges for loop in loops for inner in statements(loop.body))
-    if waiting or not any(_adds_up(loop, layouts) for loop in loops):
+    loops = _loops(kernel)
+    if _wait(loops, exchanges) or not any(_adds_up(loop, layouts) for loop in loops):
         return None
     fit = REGISTER_FILE // ((peak + ADDRESSES) * num_threads)
     return max(min(THREADS_AT_ONCE // num_threads, fit), 1)
@@ -62,6 +70,42 @@ def blocks_for_all_loads(
         return None
     fit = REGISTER_FILE // ((at_once + FEW_OTHERS) * num_threads)
     return max(fit, min(REGISTER_FILE // (at_once * num_threads), 2), 1)
+
+
+def names_one_block(
+    kernel: Kernel, dots: Dots, rings: Rings, exchanges: Set[Statement], blocks_by_shared: int, num_threads: int
+) -> bool:
+    """Whether a kernel names one block where nothing else says how many: for its loops. Else ptxas may decide.
+
+    It may where threads wait for each other, for the reason above. With products it may, too, for then threads hold large sums,
+    and fewer blocks would lie on a multiprocessor than it finds by itself: unless an operand is computed where it is multiplied,
+    or loaded an iteration ahead, so that loads must come long before their use, or unless what was multiplied is computed further
+    and multiplied again, as in attention, and shared memory has no room for more blocks anyway.
+
+    Args:
+      kernel: the kernel.
+      dots: the plans of its products.
+      rings: what its loops load ahead.
+      exchanges: the statements in which threads wait for each other.
+      blocks_by_shared: how many blocks shared memory has room for.
+      num_threads: threads of a block.
+    """
+    loops = _loops(kernel)
+    if not dots.plans:
+        return bool(loops) and not _wait(loops, exchanges)
+    if rings.for_next or any(plan.held for plan in dots.plans.values()):
+        return True
+    is_full = blocks_by_shared * num_threads <= MOST_FREE_THREADS
+    return is_full and bool(loops) and multiplies_again(kernel, dots)
+
+
+def _loops(kernel: Kernel) -> list[For | While]:
+    return [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
+
+
+def _wait(loops: list[For | While], exchanges: Set[Statement]) -> bool:
+    """Whether threads wait for each other in a loop."""
+    return any(inner in exchanges for loop in loops for inner in statements(loop.body))
 
 
 def _is_single(access: Access) -> bool:

@@ -39,7 +39,7 @@ def wants_second_block(kernel: Kernel, rings: Rings, dots: Dots, peak: int, num_
         copied = any(ring.kind == "cp_async" and not ring.rows for ring in rings.rings)
         waits = copied and all(plan.instruction.kind == "wgmma" for plan in dots.plans.values())
         return waits and (peak + BESIDE_PRODUCTS) * num_warps * WARP_SIZE * 2 <= REGISTER_FILE
-    waits = any(ring.kind == "tma" and not ring.overlapped for ring in rings.rings) or _multiplies_again(kernel, dots)
+    waits = any(ring.kind == "tma" and not ring.overlapped for ring in rings.rings) or multiplies_again(kernel, dots)
     sums = max((ROWS_OF_LANE * plan.frame.registers(1) for plan in dots.plans.values()), default=0)
     # ptxas compiles for the registers that threads start with, and wants the sums of an instruction among them, and what
     # instructions read.
@@ -48,7 +48,7 @@ def wants_second_block(kernel: Kernel, rings: Rings, dots: Dots, peak: int, num_
     return (waits or rings.once) and compiles and peak + BESIDE_PRODUCTS <= consumer_registers(num_warps, 2)
 
 
-def _multiplies_again(kernel: Kernel, dots: Dots) -> bool:
+def multiplies_again(kernel: Kernel, dots: Dots) -> bool:
     """Whether a dot's operand follows from what another dot has summed up."""
     found = {s.targets[0] for s in statements(kernel.body) if isinstance(s, Assign) and s in dots.plans}
     size = 0
