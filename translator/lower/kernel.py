@@ -56,6 +56,7 @@ from .text.names import Names, entry_name
 from .text.repeats import with_parts_named
 from .text.scopes import Scopes, find_scopes
 from .text.spell import WRAPS, Arithmetic
+from .text.stored import with_arrays_in_common
 from .text.unit import (
     COMMENT_ROOM,
     Blank,
@@ -91,6 +92,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
     with_loops = rolled(lower_body(context, kernel), names, context.shared.arrays.values())
     context.shared.keep(with_loops.shared)
     body = settle_index_tiles(with_loops.body, lambda name: names.bearers(name) <= settled)
+    body = with_arrays_in_common(body, context.notes.stored)
     body, infinities = _name_infinities(context, _name_launch_words(context, body))
     functions = _functions(context, kernel)
     for helper in context.speller.used.helpers:

@@ -75,7 +75,8 @@ def stages_name(context: Context, ring: Ring) -> str:
 
 def barrier_name(context: Context, ring: Ring, word: str) -> str:
     """The array of a ring's "full" or "empty" barriers."""
-    return context.names.once(word, ("barrier", ring.like or ring.loop, word))
+    others = [f"{word}_barriers"] if context.names.is_users(word) else []
+    return context.names.once(word, ("barrier", ring.like or ring.loop, word), *others)
 
 
 def position_name(context: Context, ring: Ring) -> str:

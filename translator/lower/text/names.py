@@ -98,6 +98,10 @@ class Names:
         """The variables that have an identifier."""
         return set(self._bearers.get(name, ()))
 
+    def is_users(self, word: str) -> bool:
+        """Whether the user has a variable of that name."""
+        return word in self._users
+
     def reserve(self, name: str) -> None:
         """Takes an identifier that stands for something that is no variable: a constexpr parameter."""
         self._taken.add(name)
