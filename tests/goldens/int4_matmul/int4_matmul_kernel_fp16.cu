@@ -475,7 +475,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 load_vec<PACKED_VEC>(packed[0], &packed_ahead[stage][tid * PACKED_VEC]);
                 // These elements share one place in memory.
                 #pragma unroll
-                for (int copy = 1; copy < 8; ++copy) {
+                for (int copy = 1; copy < PACKED_ROWS; ++copy) {
                     #pragma unroll
                     for (int i = 0; i < PACKED_VEC; ++i) packed[copy][i] = packed[0][i];
                 }
