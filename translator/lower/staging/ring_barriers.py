@@ -111,7 +111,7 @@ def stage_lines(context: Context, ring: Ring) -> tuple[Line, Line, str]:
 
 def parity_of(count: str, stages: str) -> str:
     """The parity of a use of a ring, given the count of those before it: it changes each time all stages have been used."""
-    return f"({count} / {stages}) % 2"
+    return f"{count} / {stages} % 2"
 
 
 def barrier_of(context: Context, ring: Ring, tile: Variable, word: str) -> str:
