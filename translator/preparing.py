@@ -22,6 +22,7 @@ from .schedule.rewrites.loaded_names import with_loaded_names
 from .schedule.rewrites.narrow_integers import with_narrow_integers
 from .schedule.rewrites.narrow_reductions import with_narrow_reductions
 from .schedule.rewrites.operands import prepare_dots
+from .schedule.rewrites.parted_names import with_parted_names
 from .schedule.rewrites.row_offsets import with_row_offsets
 from .schedule.rewrites.settled_masks import with_settled_masks
 from .schedule.rewrites.single_trips import without_single_trips
@@ -39,6 +40,8 @@ def passes(options: Options, target: Target) -> tuple[tuple[str, Pass], ...]:
     return (
         # First: what such a loop carried is assigned once afterwards, which most of the others ask of a name.
         ("single_trips", without_single_trips),
+        # Behind single_trips: what loops carry, and branches assign, is what is left to part.
+        ("parted_names", with_parted_names),
         # Behind single_trips: it follows numbers through the statements that stand in no other loop.
         ("counted_whiles", with_counted_whiles),
         # Behind single_trips: the variable of a loop of one trip is a number by then.

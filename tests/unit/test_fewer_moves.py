@@ -75,7 +75,7 @@ def text(of_v: bool, warps: int = 1) -> str:
 
 def test_a_vector_is_loaded_for_each_of_its_layouts() -> None:
     source = text(of_v=False)
-    assert "(again, for L36)" in source and "last_again" in source
+    assert "(again, for L36)" in source and "last_for_state" in source
     assert EXCHANGE not in source
 
 
@@ -114,7 +114,7 @@ def test_one_statement_needs_both(run_everywhere: Any, what: str) -> None:
     np.testing.assert_array_equal(found, values[:, None] - values[None, :])
     source = differences.translate(f"*fp16:16, *fp32:16, *i32:16, 64, '{what}'").source
     loaded_twice = what in ("plain", "chain")
-    assert ("x_again" in source) == loaded_twice
+    assert ("x_of_columns" in source) == loaded_twice
     assert (EXCHANGE in source) == (not loaded_twice)
 
 

@@ -171,3 +171,41 @@ def test_one_index_per_thread_that_nothing_reads_goes() -> None:
         "*bf16:16, *i8:16, *fp32:16, i32, i32:16, i32:16, 16, 32, 128", num_stages=4
     )
     assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+@triton.jit
+def numbers_of_registers(x_ptr, y_ptr, L, ROWS: tl.constexpr, COLS: tl.constexpr):
+    row, at = tl.arange(0, ROWS), tl.program_id(0) * COLS + tl.arange(0, COLS)
+    if L > 4:
+        row = tl.arange(0, ROWS)
+    x = tl.load(x_ptr + row[:, None] * L + at[None, :], mask=(at < L)[None, :], other=0.0)
+    tl.store(y_ptr + row[:, None] * L + at[None, :], x * (row[:, None] + 1), mask=(at < L)[None, :])
+
+
+@triton.jit
+def only_registers(x_ptr, y_ptr, L, ROWS: tl.constexpr, COLS: tl.constexpr):
+    row, at = tl.arange(0, ROWS), tl.program_id(0) * COLS + tl.arange(0, COLS)
+    x = tl.load(x_ptr + row[:, None] * L + at[None, :], mask=(at < L)[None, :], other=0.0)
+    tl.store(y_ptr + row[:, None] * L + at[None, :], x * (row[:, None] + 1), mask=(at < L)[None, :])
+
+
+@pytest.mark.parametrize("kernel", [numbers_of_registers, only_registers])
+def test_a_tile_that_numbers_registers_is_no_array(run_everywhere: Any, kernel: Any) -> None:
+    x = np.arange(4 * 301, dtype=np.float32).reshape(4, 301)
+    _, y = run_everywhere(kernel, (3,), x, np.zeros_like(x), 301, 4, 128)
+    np.testing.assert_array_equal(y, x * np.arange(1, 5, dtype=np.float32)[:, None])
+    source = only_registers.translate("*fp32, *fp32, i32, 4, 128").source
+    assert "row[" not in source.replace("// ", "").partition("{\n")[2].replace("row[:", "")
+
+
+@triton.jit
+def own_product(x_ptr, y_ptr, N: tl.constexpr, K: tl.constexpr):
+    i, k = tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(x_ptr + i[:, None] * K + k[None, :])
+    product = tl.dot(x, tl.trans(x))
+    tl.store(y_ptr + i[:, None] * N + i[None, :], product, mask=i[:, None] > i[None, :])
+
+
+def test_indices_along_both_axes_of_a_tile_are_told_apart_by_the_axis() -> None:
+    source = own_product.translate("*fp16:16, *fp32:16, 64, 64").source
+    assert "i_product_col[" in source and "again" not in source

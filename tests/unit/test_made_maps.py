@@ -243,7 +243,7 @@ def test_each_role_makes_the_maps_that_it_uses() -> None:
         and "(c_map" not in producer
     )
     assert (
-        re.search(r"make_tensor_map_2d<FP32_MAP, C_SWIZZLE>\(c_map, map_drafts,\s+c_ptr \+ ", consumer)
+        re.search(r"make_tensor_map_2d<FP32_MAP, FULL_SWIZZLE>\(c_map, map_drafts,\s+c_ptr \+ ", consumer)
         and "(a_map" not in consumer
     )
     assert re.search(r"maps +a_map: made in the kernel \(L\d+\); box \[64, 32\], 64-byte swizzle", text)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.lower.text.local_names import with_plain_names
+from tilewright.lower.text.unit import Line, Loop
 
 PAIR = "*fp16:16, *fp32:16, i32:16, 256"
 
@@ -86,7 +88,7 @@ def test_what_was_reduced_together_is_read_where_it_lies(run_everywhere: Any) ->
     """An array was a copy of each field; of a tile that is stored as it is there still is one, for the vectors."""
     text = both_of_rows.translate("*fp32:16, *fp32:16, *fp32:16, *fp32:16, 4, 512").source
     assert "divide(sums[r].x_y_sum, static_cast<float>(N))" in text and "float x_y_sum[" not in text
-    assert "x_sum[r] = sums[r].x_sum;" in text and "store_vec<ROW_VEC>(mean_ptr + rows[0], x_sum);" in text
+    assert "x_sum[r] = sums[r].x_sum;" in text and "store_vec<ROW_VEC>(mean_ptr, x_sum);" in text
     rng = np.random.default_rng(2)
     x, y = (rng.standard_normal((4, 512)).astype(np.float32) for _ in range(2))
     *_, mean, out = run_everywhere(
@@ -144,3 +146,60 @@ def added_up(x_ptr, out_ptr, N: tl.constexpr):
 def test_pieces_of_what_is_added_are_called_after_what_they_are_added_to() -> None:
     text = added_up.translate("*fp32:16, *fp32:16, 128").source
     assert "odd_x_sum" in text and "even_x_sum" in text and "second" not in text
+
+
+@triton.jit
+def in_two_loops(x_ptr, out_ptr, n, N: tl.constexpr):
+    cols = tl.arange(0, N)
+    total, largest = 0.0, 0.0
+    for row in range(0, n):
+        x = tl.load(x_ptr + row * N + cols)
+        total += tl.sum(x, 0) * 2.0
+    for row in range(0, n):
+        x = tl.load(x_ptr + row * N + cols) - total
+        largest += tl.sum(x, 0) * 3.0
+    tl.store(out_ptr, total)
+    tl.store(out_ptr + 1, largest)
+
+
+def test_pieces_in_blocks_beside_each_other_have_the_same_names(run_everywhere: Any) -> None:
+    x = np.arange(2 * 128, dtype=np.float32) % 7
+    _, out = run_everywhere(in_two_loops, (1,), x, np.zeros(2, np.float32), 2, 128)
+    total = 2 * x.sum()
+    np.testing.assert_allclose(out, [total, 3 * (x - total).sum()], rtol=1e-6)
+    text = in_two_loops.translate("*fp32:16, *fp32:16, i32, 128").source
+    assert text.count("x_sum = block_reduce<Sum>(x_sum, ") == 2 and "total_x_sum" not in text
+
+
+@triton.jit
+def of_one_shape(x_ptr, out_ptr, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, x * 2)
+    tl.store(out_ptr + N + i, x + 1)
+    if n > 0:
+        tl.store(out_ptr + 2 * N + i, x + 3)
+    tl.store(out_ptr + 3 * N + i, (x > 2.0).to(tl.float32))
+
+
+def test_stores_of_one_shape_share_an_array(run_everywhere: Any) -> None:
+    x = np.arange(512, dtype=np.float32)
+    _, out = run_everywhere(of_one_shape, (1,), x, np.zeros(2048, np.float32), 1, 512)
+    np.testing.assert_array_equal(out, np.concatenate((x * 2, x + 1, x + 3, x > 2)))
+    text = of_one_shape.translate("*fp32:16, *fp32:16, i32, 512").source
+    assert text.count("float stored[ELEMS];") == 1 and "_stored" not in text
+
+
+def test_plain_names_where_no_line_sees_another_thing_of_that_name() -> None:
+    def trip(name: str, then: str = "") -> Loop:
+        return Loop("while (true)", (Line(f"const int {name} = k;"), Line(f"f({name}{then});")))
+
+    wanted = {"ahead_second": "ahead", "ahead_third": "ahead"}
+    apart = trip("ahead"), trip("ahead_second"), trip("ahead_third")
+    assert with_plain_names(apart, wanted) == (trip("ahead"), trip("ahead"), trip("ahead"))
+    seen = (Line("const int ahead = k;"), trip("ahead_second"))
+    assert with_plain_names(seen, wanted) == seen
+    read = (trip("ahead"), trip("ahead_second", " + ahead"))
+    assert with_plain_names(read, wanted) == read
+    outside = (trip("ahead"), Line("const int ahead_second = k;"), trip("j", " + ahead_second"))
+    assert with_plain_names(outside, wanted) == outside

@@ -245,7 +245,7 @@ def test_elements(dtype: Any, run_everyhow: Any) -> None:
 
 def test_numbers_along_two_axes(run_everyhow: Any) -> None:
     """Along each axis other threads need them: both ways are loaded, and both are read ahead."""
-    both = [("next_index", 1), ("next_index_again", 1)]
+    both = [("next_index", 1), ("next_index_of_columns", 1)]
     assert ahead_of(squares, "*fp32:16, *i32:16, *fp32:16, i32, i32, 64") == both
     x, index = RNG.integers(-9, 10, (40, 40)).astype(np.float32), RNG.integers(0, 40, (4, 64)).astype(np.int32)
     arguments = [x, index, np.full((64, 64), np.nan, np.float32), 4, 40]

@@ -217,7 +217,7 @@ class Builder(Draft):
                 targets = tuple(target if t is expr.variable else t for t in statement.targets)
                 self.statements[position] = Assign(statement.origin, targets, statement.value)
                 self.temporaries = self.temporaries - {expr.variable.key}
-                self.piece_names = self.piece_names - {expr.variable.name}
+                self.piece_names = self.piece_names - {(expr.variable.name, self.blocks_around)}
                 return True
         return False
 
@@ -294,12 +294,13 @@ class Builder(Draft):
     def _told_apart(self, name: str) -> str:
         """A name for a piece of an expression; one that is taken says what the piece is for: a_starts, b_starts.
 
+        Blocks of which neither stands in the other have the same names for theirs.
         Where the user has a variable x_sum that is assigned something else, a piece of that name is sum_of_x.
         """
         whole, _, what = name.rpartition("_")
         name = f"{what}_of_{whole}" if whole and name in self.source.names - {self.assigned_to} else name
-        taken = name in self.piece_names
-        self.piece_names = self.piece_names | {name}
+        taken = any(other == name and _is_seen(block, self.blocks_around) for other, block in self.piece_names)
+        self.piece_names = self.piece_names | {(name, self.blocks_around)}
         own = self.assigned_to in ("", name) or name.startswith(f"{self.assigned_to}_")
         return name if own or not taken else f"{self.assigned_to}_{name}"
 
@@ -324,13 +325,14 @@ class Builder(Draft):
     def into_block(self) -> Iterator[list[Statement]]:
         """Writes statements into a new list."""
         before, self.statements = self.statements, []
-        block_before = self.block
+        block_before, around_before = self.block, self.blocks_around
         self.counter[0] += 1
         self.block = self.counter[0]
+        self.blocks_around = (*around_before, self.block)
         try:
             yield self.statements
         finally:
-            self.statements, self.block = before, block_before
+            self.statements, self.block, self.blocks_around = before, block_before, around_before
 
     # -------------------------------------------------------------------------------------------- compile-time values
 
@@ -381,3 +383,8 @@ def _mentions(block: Sequence[Statement], variable: Variable) -> bool:
     return variable in read_inside(tuple(block)) or any(
         variable in assigned_variables(statement) for statement in statements(tuple(block))
     )
+
+
+def _is_seen(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether one of two blocks, by those around them, stands in the other."""
+    return all(left == right for left, right in zip(one, other, strict=False))

@@ -30,7 +30,8 @@ class Draft:
       trip: the trips around it that are being written out.
       mixed: names of the bits that the trips of a static loop around make of one another (`loops.py`).
       temporaries: keys of variables that name results of this statement.
-      piece_names: those of results that no plain assignment has taken over.
+      blocks_around: the blocks that it stands in, but for the function's own.
+      piece_names: those of results that no plain assignment has taken over, with the blocks around them.
       assigned_to: the name that the statement assigns, while its right side is translated.
     """
 
@@ -49,7 +50,8 @@ class Draft:
     trip: str = ""
     mixed: frozenset[str] = frozenset()
     temporaries: frozenset[int] = frozenset()
-    piece_names: frozenset[str] = frozenset()
+    blocks_around: tuple[int, ...] = ()
+    piece_names: frozenset[tuple[str, tuple[int, ...]]] = frozenset()
     assigned_to: str = ""
 
     def saved(self) -> Draft:

@@ -100,15 +100,9 @@ def spelled(symbol: Symbol) -> str:
 
 
 def _least_of_operands(operation: Operation) -> tuple[int, int]:
-    """How tightly operands must bind to stand without parentheses.
-
-    Constants that were computed from constants stay recognisable in parentheses, as in `(HEAD_DIM / 2) * 4`; what has the
-    number of a trip in it is an index like others and has those that C++ needs.
-    """
+    """How tightly operands must bind to stand without parentheses."""
     own = PRECEDENCE[operation.operator]
     is_sum = operation.operator in ("+", "-")
-    if operation.trips is None:
-        return 0 if is_sum else ATOM, ATOM
     return 0 if is_sum else own, own + 1 if is_sum else ATOM
 
 

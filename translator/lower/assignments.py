@@ -39,6 +39,8 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     if target in context.facts.index:
         arrays: list[Node] = []
         for layout in context.schedule.index_layouts.get(target, ()):
+            if context.counts_registers(target, layout):
+                continue
             name = context.array_name(target, layout)
             whole = tuple(_fill(context, statement, layout, name))
             once = context.declares(statement, target) and context.assigned_once(target)

@@ -25,7 +25,7 @@ from ..schedule.tiles.layout import REGISTER, Layout
 from .accesses.vector_starts import coarser, first_of_vector
 from .shared.memory import SharedMemory
 from .state import AccessOrder, Around, BoxCopies, LoadedAhead, MemoryFacts, Progress, StatementNotes, WarpRole
-from .text.axis_names import MOST_BARE, AxisNames
+from .text.axis_names import MOST_BARE, PLACES, AxisNames
 from .text.names import Names
 from .text.needs import Needs, Used
 from .text.operators import Text
@@ -142,9 +142,9 @@ class Context:
         if point is None:
             raise ValueError(f"{variable} is a tile and needs a point")
         point = coarser(self.axis_names, self.facts, variable, point)
-        if variable in self.facts.absorbed:
-            return self.speller.spell(self.facts.definitions[variable], point, wide)
         wanted = point.pattern()
+        if variable in self.facts.absorbed or self.counts_registers(variable, wanted):
+            return self.speller.spell(self.facts.definitions[variable], point, wide)
         name = state or self.array_name(variable, wanted)
         if (number := only_place(self.facts, variable)) is not None:
             return Text(name, number=number)
@@ -156,6 +156,14 @@ class Context:
             + "".join(f"[{index}]" for index in indices if index is not None)
             + (f".{field}" if field else self.column(variable, name))
         )
+
+    def counts_registers(self, variable: Variable, layout: Layout) -> bool:
+        """Whether an index tile numbers a thread's registers from 0 on: then the loop over these has its elements already."""
+        value = self.facts.definitions.get(variable) if variable in self.facts.index else None
+        if not isinstance(value, Call) or value.op != "arange" or value.attribute("start", 0) != 0:
+            return False
+        axes = layout.array_axes()
+        return len(axes) == 1 and set(layout.axes[axes[0]]) == {REGISTER}
 
     def column(self, variable: Variable, name: str) -> str:
         """The subscript that picks a thread's own elements of a tile in shared memory; "" for registers.
@@ -176,12 +184,23 @@ class Context:
         return self.names.variable(variable)
 
     def _layout_words(self, variable: Variable, layouts: tuple[Layout, ...]) -> list[str]:
-        """What tells apart the arrays of an index tile: the tile that each is for, but for one with the plain names."""
+        """What tells apart the arrays of an index tile: the tile that each is for, but for one with the plain names.
+
+        Where that is the same tile, or none, it is the axis as well.
+        """
         axes = [[self.axis_names.find(bits) for bits in layout.axes if bits] for layout in layouts]
         tiles = [dict.fromkeys(named.tile for named in each if named and named.tile != variable.name) for each in axes]
         plain = [n for n, each in enumerate(axes) if len(axes) == 1 or all(named and named.plain for named in each)][:1]
-        words = ["" if number in plain else "_".join(tile) or "again" for number, tile in enumerate(tiles)]
-        return ["_".join([word, *["again"] * words[:number].count(word)]) for number, word in enumerate(words)]
+        words = ["" if number in plain else "_".join(tile) for number, tile in enumerate(tiles)]
+        found: list[str] = []
+        for named_axes, word in zip(axes, words, strict=True):
+            if word in found:
+                nouns = dict.fromkeys(PLACES[named.noun] for named in named_axes if named)
+                word = "_".join(filter(None, (word, *nouns)))
+            while word in found:
+                word = f"{word}_second".lstrip("_")
+            found.append(word)
+        return found
 
     def declaration(self, variable: Variable, layout: Layout | None, name: str | None = None) -> str:
         """The declarator of a variable: type, name and register dimensions."""

@@ -52,10 +52,12 @@ from .static_loops import rolled
 from .text.axis_names import UNNAMED_TILE, AxisNames
 from .text.header import declared, header_fields, needed_architecture, reads_through_proxy, title
 from .text.literals import literal_text
+from .text.local_names import with_plain_names
 from .text.names import Names, entry_name
 from .text.repeats import with_parts_named
 from .text.scopes import Scopes, find_scopes
 from .text.spell import WRAPS, Arithmetic
+from .text.stored import with_arrays_in_common
 from .text.unit import (
     COMMENT_ROOM,
     Blank,
@@ -91,6 +93,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
     with_loops = rolled(lower_body(context, kernel), names, context.shared.arrays.values())
     context.shared.keep(with_loops.shared)
     body = settle_index_tiles(with_loops.body, lambda name: names.bearers(name) <= settled)
+    body = with_plain_names(with_arrays_in_common(body, context.notes.stored), names.wanted)
     body, infinities = _name_infinities(context, _name_launch_words(context, body))
     functions = _functions(context, kernel)
     for helper in context.speller.used.helpers:

@@ -218,7 +218,8 @@ def _declarations(context: Context, statement: Statement) -> list[Node]:
             continue
         layouts: tuple[Layout | None, ...] = (context.schedule.layouts.get(variable),)
         if variable in context.facts.index:
-            layouts = context.schedule.index_layouts.get(variable, ())
+            known = context.schedule.index_layouts.get(variable, ())
+            layouts = tuple(layout for layout in known if not context.counts_registers(variable, layout))
         for layout in layouts:
             name = context.array_name(variable, layout) if layout is not None else None
             nodes.append(Line(f"{context.declaration(variable, layout, name)};"))

@@ -96,7 +96,7 @@ __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    const int box = element / LINE, pattern = line * CHUNKS / 8 % CHUNKS;
     return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
@@ -363,7 +363,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                     // L20: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                     for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                         const int stage = filled % NUM_STAGES;
-                        const int parity = (filled / NUM_STAGES) % 2;
+                        const int parity = filled / NUM_STAGES % 2;
                         mbarrier_wait(&empty[stage], parity ^ 1);   // the stage is free again
                         // what the copies below will bring
                         mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
@@ -390,7 +390,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 if (K > 0) {   // ptxas serialises products if a path bypasses the wait for them
                     for (int k = 0; k < K; k += BLOCK_K, ++used) {
                         const int stage = used % NUM_STAGES;
-                        const int parity = (used / NUM_STAGES) % 2;
+                        const int parity = used / NUM_STAGES % 2;
                         mbarrier_wait(&full[stage], parity);   // the tiles have arrived
                         // L23: accumulator = tl.dot(a, b.T, accumulator)
                         const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);

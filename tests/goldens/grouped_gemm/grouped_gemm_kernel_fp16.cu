@@ -32,9 +32,9 @@ constexpr int Y_ROWS = BLOCK_K / Y_ROW_THREADS;                 // 16 rows of y 
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int SWIZZLE = 64;                                     // bytes of a swizzled line
-constexpr int Y_SWIZZLE = 128;                                  // bytes of a swizzled line
+constexpr int FULL_SWIZZLE = 128;                               // bytes of a swizzled line
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
-constexpr int LINE_CHUNKS = Y_SWIZZLE / 16;                     // 16-byte chunks of a line
+constexpr int FULL_LINE_CHUNKS = FULL_SWIZZLE / 16;             // 16-byte chunks of a line
 
 // Rounds the floats of `source`, two at a time: a pair shares a register from the start.
 template <int N>
@@ -55,7 +55,7 @@ __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    const int box = element / LINE, pattern = line * CHUNKS / 8 % CHUNKS;
     return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
@@ -246,11 +246,11 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 // L35: b_mask = (k + offs_k[:, None] < K) & (offs_n[None, :] < N)    (the copies keep to it)
                 // L38: accumulator = tl.dot(x, y, accumulator)
                 const auto x_operand = wgmma_descriptor<SWIZZLE>(x[stage]);
-                const auto y_operand = wgmma_descriptor<Y_SWIZZLE>(y[stage]);
+                const auto y_operand = wgmma_descriptor<FULL_SWIZZLE>(y[stage]);
                 wgmma_fence();
                 #pragma unroll
                 for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
-                    wgmma_m64n64k16(accumulator, x_operand + kk / CHUNK, y_operand + kk * LINE_CHUNKS);
+                    wgmma_m64n64k16(accumulator, x_operand + kk / CHUNK, y_operand + kk * FULL_LINE_CHUNKS);
                 }
                 wgmma_commit();
                 if (ahead < K) put_tiles((used + NUM_STAGES - 1) % NUM_STAGES);

@@ -71,7 +71,7 @@ __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    const int box = element / LINE, pattern = line * CHUNKS / 8 % CHUNKS;
     return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
@@ -404,7 +404,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                     // L28: a_desc = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BLOCK_M, BLOCK_K])
                     // No copy may read a map that changes.
                     for (int fill = max(filled - NUM_STAGES, 0); fill < filled; ++fill) {
-                        mbarrier_wait(&full[fill % NUM_STAGES], (fill / NUM_STAGES) % 2);
+                        mbarrier_wait(&full[fill % NUM_STAGES], fill / NUM_STAGES % 2);
                     }
                     make_tensor_map_2d<FP16_MAP, SWIZZLE>(a_map, map_drafts, a, M, K, K, BLOCK_M, BLOCK_K);
                     // L29: b_desc = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BLOCK_K, BLOCK_N])
@@ -419,7 +419,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                         // L35: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                         for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                             const int stage = filled % NUM_STAGES;
-                            const int parity = (filled / NUM_STAGES) % 2;
+                            const int parity = filled / NUM_STAGES % 2;
                             mbarrier_wait(&empty[stage], parity ^ 1);   // the stage is free again
                             // what the copies below will bring
                             mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
@@ -442,7 +442,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
             }
             // No copy may read a map whose slot is another's.
             for (int fill = max(filled - NUM_STAGES, 0); fill < filled; ++fill) {
-                mbarrier_wait(&full[fill % NUM_STAGES], (fill / NUM_STAGES) % 2);
+                mbarrier_wait(&full[fill % NUM_STAGES], fill / NUM_STAGES % 2);
             }
             free_map_slot(map_slot);
         }
@@ -482,7 +482,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                     if (K > 0) {   // ptxas serialises products if a path bypasses the wait for them
                         for (int k = 0; k < K; k += BLOCK_K, ++used) {
                             const int stage = used % NUM_STAGES;
-                            const int parity = (used / NUM_STAGES) % 2;
+                            const int parity = used / NUM_STAGES % 2;
                             mbarrier_wait(&full[stage], parity);   // the tiles have arrived
                             // L36: accumulator = tl.dot(a_desc.load([row, k]), b_desc.load([k, column]),
                             //     accumulator)

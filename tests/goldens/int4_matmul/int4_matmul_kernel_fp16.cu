@@ -105,7 +105,7 @@ __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    const int box = element / LINE, pattern = line * CHUNKS / 8 % CHUNKS;
     return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
@@ -408,7 +408,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 const int a_row = program * BLOCK_M;
                 for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    const int parity = (filled / NUM_STAGES) % 2;
+                    const int parity = filled / NUM_STAGES % 2;
                     mbarrier_wait(&empty[stage], parity ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L26: a = tl.load(a_ptr + offs_m[:, None] * K + rows[None, :], mask=a_mask, other=0.0)
@@ -461,7 +461,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             // L23: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
             for (int k = 0; k < K; k += BLOCK_K, ++used) {
                 const int stage = used % NUM_STAGES;
-                const int parity = (used / NUM_STAGES) % 2;
+                const int parity = used / NUM_STAGES % 2;
                 mbarrier_wait(&full[stage], parity);   // the tiles have arrived
                 cp_async_wait<NUM_STAGES - 1>();   // the oldest group has arrived: this thread's copies
                 __syncwarp();   // and so have those that other lanes made for it
@@ -475,7 +475,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 load_vec<PACKED_VEC>(packed[0], &packed_ahead[stage][tid * PACKED_VEC]);
                 // These elements share one place in memory.
                 #pragma unroll
-                for (int copy = 1; copy < 8; ++copy) {
+                for (int copy = 1; copy < PACKED_ROWS; ++copy) {
                     #pragma unroll
                     for (int i = 0; i < PACKED_VEC; ++i) packed[copy][i] = packed[0][i];
                 }

@@ -88,7 +88,7 @@ __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    const int box = element / LINE, pattern = line * CHUNKS / 8 % CHUNKS;
     return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 

@@ -66,7 +66,7 @@ __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    const int box = element / LINE, pattern = line * CHUNKS / 8 % CHUNKS;
     return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
@@ -336,7 +336,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                 // L25: for _ in range(0, K, BLOCK_K):    (the loading thread's part)
                 for (int iteration = 0; iteration < K; iteration += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    const int parity = (filled / NUM_STAGES) % 2;
+                    const int parity = filled / NUM_STAGES % 2;
                     mbarrier_wait(&empty[stage], parity ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L26: a = tl.load(a_block, boundary_check=(0, 1), padding_option="zero")
@@ -374,7 +374,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             if (K > 0) {   // ptxas serialises products if a path bypasses the wait for them
                 for (int iteration = 0; iteration < K; iteration += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
-                    const int parity = (used / NUM_STAGES) % 2;
+                    const int parity = used / NUM_STAGES % 2;
                     mbarrier_wait(&full[stage], parity);   // the tiles have arrived
                     // L28: accumulator += tl.dot(a, b)
                     const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);

@@ -74,7 +74,7 @@ __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    const int box = element / LINE, pattern = line * CHUNKS / 8 % CHUNKS;
     return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
@@ -359,7 +359,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                 // L22: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                 for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    const int parity = (filled / NUM_STAGES) % 2;
+                    const int parity = filled / NUM_STAGES % 2;
                     mbarrier_wait(&empty[stage], parity ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // Outside of A and B the blocks are zero.
@@ -392,7 +392,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
             if (K > 0) {   // ptxas serialises products if a path bypasses the wait for them
                 for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
-                    const int parity = (used / NUM_STAGES) % 2;
+                    const int parity = used / NUM_STAGES % 2;
                     mbarrier_wait(&full[stage], parity);   // the tiles have arrived
                     // L26: accumulator = tl.dot(a, b.T, accumulator)
                     const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);

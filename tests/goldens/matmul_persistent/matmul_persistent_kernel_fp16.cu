@@ -65,7 +65,7 @@ __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    const int box = element / LINE, pattern = ((line * CHUNKS) / 8) % CHUNKS;
+    const int box = element / LINE, pattern = line * CHUNKS / 8 % CHUNKS;
     return (box * LINES + line) * LINE + ((element % LINE) ^ (pattern * CHUNK));
 }
 
@@ -344,7 +344,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                 // L33: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                 for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    const int parity = (filled / NUM_STAGES) % 2;
+                    const int parity = filled / NUM_STAGES % 2;
                     mbarrier_wait(&empty[stage], parity ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L34: a = a_desc.load([row, k])
@@ -375,7 +375,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
             if (K > 0) {   // ptxas serialises products if a path bypasses the wait for them
                 for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
-                    const int parity = (used / NUM_STAGES) % 2;
+                    const int parity = used / NUM_STAGES % 2;
                     mbarrier_wait(&full[stage], parity);   // the tiles have arrived
                     // L36: accumulator = tl.dot(a, b.T, accumulator)
                     const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);

@@ -91,8 +91,7 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     for (int c = 0; c < COLS; ++c) stored[c] = rotate(first[c], second[c], cos[c], sin[c]);
     if (heads < n_heads) store_vec<VEC>(out_ptr + offsets_of_row + pairs, stored);
     // L28: tl.store(out_ptr + offsets + half, rotate(second, -first, cos[None, :], sin[None, :]), mask=mask)
-    float out_stored[COLS];
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) out_stored[c] = rotate(second[c], -first[c], cos[c], sin[c]);
-    if (heads < n_heads) store_vec<VEC>(out_ptr + offsets_of_row + pairs + HEAD_DIM / 2, out_stored);
+    for (int c = 0; c < COLS; ++c) stored[c] = rotate(second[c], -first[c], cos[c], sin[c]);
+    if (heads < n_heads) store_vec<VEC>(out_ptr + offsets_of_row + pairs + HEAD_DIM / 2, stored);
 }

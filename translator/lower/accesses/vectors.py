@@ -67,7 +67,9 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
     line = Line(f"{name}{to}{column} = {loaded};", "" if looped or not access.repeats else "the same place in memory")
     nodes: tuple[Node, ...] = (line,)
     limits = [(access.axis, width_name(context, point.layout, access))] if access.width > 1 else []
-    for axis, limit in [*limits, *((axis, str(run)) for axis, run in access.repeats if axis not in only)]:
+    layout = point.layout
+    runs = {a: context.count(layout.axes[a]) if run == layout.registers(a) else str(run) for a, run in access.repeats}
+    for axis, limit in [*limits, *((axis, run) for axis, run in runs.items() if axis not in only)]:
         header = f"for (int {moves[axis]} = {first.get(axis, 0)}; {moves[axis]} < {limit}; ++{moves[axis]})"
         nodes = (Loop(header, nodes, unroll=True),)
     return (Comment("These elements share one place in memory."), *nodes) if looped else nodes

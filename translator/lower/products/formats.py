@@ -12,6 +12,8 @@ from ..context import Context, ctype
 from ..shared.arrays import side_text, size_text
 from ..text.operators import Text, multiplied
 
+WIDTHS = {128: "FULL", 64: "HALF", 32: "QUARTER"}  # of swizzled lines, in bytes, where there are several
+
 
 def k_per_instruction(context: Context, statement: Assign, plan: DotPlan) -> str:
     """The elements of K that an instruction multiplies; of a dot of other types a number of its own, called after its sum."""
@@ -46,7 +48,8 @@ def box_count(context: Context, tile: SharedTile, variable: Variable, word: str)
 def swizzle_bytes(context: Context, tile: SharedTile, word: str) -> str:
     """The bytes of a line, over which the swizzle goes."""
     name = "SWIZZLE"
-    return context.constant(name, tile.swizzle, "bytes of a swizzled line", "", "operands", f"{word}_{name}")
+    others = (f"{one}_{name}" for one in (WIDTHS.get(tile.swizzle, word), word))
+    return context.constant(name, tile.swizzle, "bytes of a swizzled line", "", "operands", *others)
 
 
 def pattern_bytes(context: Context) -> str:
@@ -70,9 +73,12 @@ def chunk_elements(context: Context, tile: SharedTile, variable: Variable, word:
 
 def line_chunks(context: Context, tile: SharedTile, word: str) -> str:
     """The 16-byte chunks of a line."""
-    text = f"{swizzle_bytes(context, tile, word)} / {CHUNK_BYTES}" if tile.swizzle else ""
-    name = "LINE_CHUNKS"
-    return context.constant(name, tile.chunks, "16-byte chunks of a line", text, "operands", f"{word}_{name}")
+    name, comment = "LINE_CHUNKS", "16-byte chunks of a line"
+    if not tile.swizzle:
+        return context.constant(name, tile.chunks, comment, "", "operands", f"{word}_{name}")
+    swizzle = swizzle_bytes(context, tile, word)
+    own = swizzle.replace("SWIZZLE", name)  # of lines as wide as those, under the same word
+    return context.constant(own, tile.chunks, comment, f"{swizzle} / {CHUNK_BYTES}", "operands", f"{word}_{name}")
 
 
 def box_chunks(context: Context, tile: SharedTile, word: str) -> str:

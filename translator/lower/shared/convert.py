@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ...frozen import frozen
 from ...hardware import LANE_BITS, WORD_BYTES
 from ...ir.nodes import Statement, Variable
-from ...ir.types import padded
+from ...ir.types import ORDINALS, padded
 from ...schedule.accesses.access import Access
 from ...schedule.tiles.exchange import Swizzle, lane_swaps, passage, shuffles
 from ...schedule.tiles.layout import REGISTER, Layout
@@ -49,7 +49,7 @@ def lower_conversions(
             names[variable, conversion.layout] = context.moved[variable, conversion.layout]
             continue
         again = sum(variable is other for other, _ in names)
-        copy = context.beside(statement, variable, f"moved{'_again' * again}")
+        copy = context.beside(statement, variable, f"moved_{ORDINALS[again]}" if again else "moved")
         name = context.names.variable(copy)
         names[variable, conversion.layout] = name
         move = Move(

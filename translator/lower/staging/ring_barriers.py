@@ -75,7 +75,8 @@ def stages_name(context: Context, ring: Ring) -> str:
 
 def barrier_name(context: Context, ring: Ring, word: str) -> str:
     """The array of a ring's "full" or "empty" barriers."""
-    return context.names.once(word, ("barrier", ring.like or ring.loop, word))
+    others = [f"{word}_barriers"] if context.names.is_users(word) else []
+    return context.names.once(word, ("barrier", ring.like or ring.loop, word), *others)
 
 
 def position_name(context: Context, ring: Ring) -> str:
@@ -110,7 +111,7 @@ def stage_lines(context: Context, ring: Ring) -> tuple[Line, Line, str]:
 
 def parity_of(count: str, stages: str) -> str:
     """The parity of a use of a ring, given the count of those before it: it changes each time all stages have been used."""
-    return f"({count} / {stages}) % 2"
+    return f"{count} / {stages} % 2"
 
 
 def barrier_of(context: Context, ring: Ring, tile: Variable, word: str) -> str:

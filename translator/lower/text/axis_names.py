@@ -29,6 +29,7 @@ WORDS = {
     3: (("p", "PLANES", "plane", "plane"), ("r", "ROWS", "row", "row"), ("c", "COLS", "col", "column")),
 }
 COUNTS = {noun: count for words in WORDS.values() for _, count, _, noun in words}
+PLACES = {noun: place for words in WORDS.values() for _, _, place, noun in words}
 # What a stride of coordinates, in capitals, leads from.
 PARTS = {
     "LANE": "a lane's part",

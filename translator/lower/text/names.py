@@ -63,6 +63,9 @@ class Names:
         self._taken: set[str] = set(avoided)
         self._users = set(map(ascii_word, user_names))
         self._spare: dict[str, Iterator[str]] = {}
+        self.wanted: dict[
+            str, str
+        ] = {}  # what the translator's own names would be, were those free; see local_names.py
 
     def variable(self, variable: Variable, suffix: str = "") -> str:
         """The identifier of a variable; `suffix` tells apart the arrays of an index tile in several layouts."""
@@ -98,6 +101,10 @@ class Names:
         """The variables that have an identifier."""
         return set(self._bearers.get(name, ()))
 
+    def is_users(self, word: str) -> bool:
+        """Whether the user has a variable of that name."""
+        return word in self._users
+
     def reserve(self, name: str) -> None:
         """Takes an identifier that stands for something that is no variable: a constexpr parameter."""
         self._taken.add(name)
@@ -130,6 +137,12 @@ class Names:
         return self._claim(list(map(ascii_word, choices)), own="")
 
     def _claim(self, choices: list[str], own: str) -> str:
+        name = self._first_free(choices, own)
+        if not own and name != choices[0] and choices[0] not in self._users:
+            self.wanted[name] = choices[0]
+        return name
+
+    def _first_free(self, choices: list[str], own: str) -> str:
         for choice in choices:
             if self._is_free(choice, own):
                 return self._take(choice)

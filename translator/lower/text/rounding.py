@@ -58,6 +58,7 @@ def materialised(
         return (Spelled("assign", {"target": place, "value": context.speller.text(value, point)}),)
 
     declare = Line(f"{context.declaration(variable, layout, name)};")
+    context.notes.stored[declare.text] = name, context.declaration(variable, layout, " ")
     if isinstance(value, Call) and is_rounded_by_pairs(value, layout):
         return variable, (declare, *round_by_pairs(context, name, variable, value, layout))
     return variable, (declare, *context.each_register(layout, one))

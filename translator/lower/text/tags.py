@@ -143,5 +143,6 @@ def _notes(context: Context, statement: Statement) -> Iterator[str]:
         if target not in context.schedule.rings.folded:
             yield "its value is not used"
         yield "the copies keep to it" if mask else "folded into the copies"
-    if target in context.facts.absorbed:
+    layouts = context.schedule.index_layouts.get(target, ())
+    if target in context.facts.absorbed or any(context.counts_registers(target, layout) for layout in layouts):
         yield "tested where it is used" if mask else "formed where it is used"

@@ -18,13 +18,14 @@ from ...frozen import frozen
 from ...ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Statement, Use, Variable
 from ...ir.rewrite import substituted_in, with_operands, with_replaced
 from ...ir.structured import is_elementwise
-from ...ir.walk import next_key, read_variables, statements, used_variables
+from ...ir.walk import expressions, next_key, read_variables, statements, subexpressions, used_variables
 from ..accesses.pointers import lasting_loads
 from ..plan import Schedule
 from ..tiles.exchange import shuffles
 from ..tiles.layout import Layout
 from ..tiles.layout_problem import Path, statement_node
 from ..tiles.layouts import follow
+from .loaded_names import WORDS_OF_AXES
 
 MOST_REGISTERS = 16  # of a thread, for a vector that is held from its second load to its use
 MOST_STATEMENTS = 4  # from the loads to the vector: what is computed twice
@@ -51,15 +52,19 @@ def with_second_loads(kernel: Kernel, facts: Facts, schedule: Schedule) -> Kerne
     key = next_key(kernel)
     for vector, layout in wanted:
         chain = _chain(vector, values)
-        again = {v: Variable(f"{v.name}_again", v.type, key + number) for number, v in enumerate(chain)}
         if not 0 < len(chain) <= MOST_STATEMENTS:
             continue
-        changed = _with_second(kernel, vector, layout, again[vector], facts, schedule, replaced)
+        unnamed = Variable(vector.name, vector.type, key)
+        changed = _with_second(kernel, vector, layout, unnamed, facts, schedule, replaced)
         if changed is None:
             continue
+        user = next(s for s in statements(kernel.body) if s in changed)
+        word = _word(user, changed[user], vector, unnamed)
+        again = {v: Variable(f"{v.name}_{word}", v.type, key + number) for number, v in enumerate(chain)}
         key += len(chain)
-        replaced |= changed
-        place = next(s.origin for s in statements(kernel.body) if s in changed)
+        named = {unnamed: Use(vector.type, again[vector])}
+        replaced |= {old: new and substituted_in(new, named) for old, new in changed.items()}
+        place = user.origin
         for variable in chain:
             first = assigned[variable]
             # A span of its own: the first load is all of the line, and not a part of it.
@@ -69,6 +74,27 @@ def with_second_loads(kernel: Kernel, facts: Facts, schedule: Schedule) -> Kerne
             second = Assign(origin, (again[variable],), substituted_in(first.value, names))
             added.setdefault((first, True), []).append(second)
     return replace(kernel, body=with_replaced(kernel.body, replaced, added)) if replaced else kernel
+
+
+def _word(user: Statement, changed: Statement | None, vector: Variable, second: Variable) -> str:
+    """What tells the second load of a vector from the first, in the first statement that is `changed` to need it.
+
+    That is what the statement computes; where it needs the first as well, which axis the second lies along.
+    """
+    if changed is None or vector in read_variables(changed):
+        parts = (part for expr in expressions(changed or user) for part in subexpressions(expr))
+        axes = (
+            p.attribute("axis") for p in parts if isinstance(p, Call) and p.op == "expand_dims" and _shows(p, second)
+        )
+        axis = next(axes, None)
+        return WORDS_OF_AXES[axis] if axis in range(len(WORDS_OF_AXES)) else "again"
+    computed = user.targets[0].name if isinstance(user, Assign) else ""
+    return f"for_{computed}" if computed not in ("", vector.name) else "again"
+
+
+def _shows(turned: Call, second: Variable) -> bool:
+    """Whether what gets another axis is computed from the second load alone."""
+    return set(used_variables(turned)) == {second}
 
 
 def _exchanged(kernel: Kernel, schedule: Schedule) -> Iterator[tuple[Variable, Layout]]:
