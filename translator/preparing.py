@@ -11,6 +11,7 @@ from functools import partial
 
 from .artifact import Options, Target
 from .ir.nodes import Kernel
+from .schedule.rewrites.bit_counts import with_bit_counts
 from .schedule.rewrites.branch_loads import with_branch_loads
 from .schedule.rewrites.copies import without_copies
 from .schedule.rewrites.counted_whiles import with_counted_whiles
@@ -52,6 +53,8 @@ def passes(options: Options, target: Target) -> tuple[tuple[str, Pass], ...]:
         ("copies", without_copies),
         # Behind single_trips, which gives what a loop of one trip has assigned a name of its own.
         ("inlined_copies", without_inlined_copies),
+        # Behind inlined_copies: a function that counts bits has another name for what it is given.
+        ("bit_counts", with_bit_counts),
         # Behind copies: `x = x.to(...)` to the type that x has would count as the assignment that follows the load.
         ("loaded_names", with_loaded_names),
         # Behind wraps: a place that wraps around does not count by twos. Behind loaded_names: the names of both make the tile's.

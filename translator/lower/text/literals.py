@@ -15,6 +15,7 @@ CONVERSIONS = {  # of an integer to a floating-point number
     "fp16": "__float2half",
     "bf16": "__float2bfloat16",
 }
+ALL_BUT_ONE = (7, 15)  # digits, of the 8 or 16 that 32 and 64 bits have
 INFINITY_BITS = {False: "0x7f800000", True: "0xff800000"}
 
 
@@ -37,8 +38,11 @@ def literal_text(value: int | float | bool, dtype: DType, base: int = 10) -> str
 
 
 def plain_text(value: int, base: int) -> str:
-    """An integer without a suffix; negative ones are in base 10, as 0xff has no sign."""
-    return hex(value) if base == 16 and value >= 0 else str(value)
+    """An integer without a suffix; negative ones are in base 10, as 0xff has no sign. Masks have all digits: 0x0f0f0f0f."""
+    if base != 16 or value < 0:
+        return str(value)
+    digits = f"{value:x}"
+    return f"0x{digits.zfill(len(digits) + 1 if len(digits) in ALL_BUT_ONE else 0)}"
 
 
 def _integer_text(value: int, dtype: DType, base: int) -> str:
