@@ -157,7 +157,7 @@ def _parts(statement: Statement) -> Iterator[Expr]:
 
 
 def _is_last_step(expr: Expr) -> bool:
-    return not expr.type.is_pointer and expr.type.element in SIGNED and _shifted(expr) is not None
+    return not expr.type.is_pointer and expr.type.dtype in SIGNED and _shifted(expr) is not None
 
 
 def _shifted(expr: Expr) -> Expr | None:
@@ -238,7 +238,7 @@ def _without_code(statement: Statement, place: str) -> Note:
 def _with_count(statement: Statement, count: _Count) -> Statement:
     """The statement with the instruction in the place of the last step."""
     type_ = count.result.type
-    signed = type_.with_element(SIGNED[type_.element])
+    signed = type_.with_element(SIGNED[type_.dtype])
     operand = count.of if signed == type_ else Call(signed, "cast", (count.of,))
     found: Expr = Call(type_.with_element(int32), "libdevice.popc", (operand,), span=count.result.span)
     if found.type != type_:
