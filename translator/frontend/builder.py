@@ -37,7 +37,7 @@ from ..ir.static_loops import LoopPlace
 from ..ir.structured import assigns, reads_what_it_writes
 from ..ir.symbols import Name
 from ..ir.types import Dim, ValueType
-from ..ir.walk import MOVES, REARRANGES, assigned_variables, read_inside, statements, subexpressions
+from ..ir.walk import MOVES, REARRANGES, assigned_variables, read_inside, statements, subexpressions, used_variables
 from ..language.hints import no_form, no_side
 from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES, decayed
@@ -214,8 +214,12 @@ class Builder(Draft):
                     return False  # `s = tl.sum(x * s)` reads s for every element
                 if _mentions(self.statements[position + 1 :], target):
                     return False  # what it holds until then is needed: `a, b = b, tl.load(x_ptr)`
-                targets = tuple(target if t is expr.variable else t for t in statement.targets)
-                self.statements[position] = Assign(statement.origin, targets, statement.value)
+                first = position
+                if expr.variable in used_variables(statement.value):  # a product that is added to an earlier one
+                    first = next(n for n, s in enumerate(self.statements) if expr.variable in assigned_variables(s))
+                    if _mentions(self.statements[first:], target):
+                        return False
+                self.statements[first:] = renamed(tuple(self.statements[first:]), {expr.variable: target})
                 self.temporaries = self.temporaries - {expr.variable.key}
                 self.piece_names = self.piece_names - {(expr.variable.name, self.blocks_around)}
                 return True
