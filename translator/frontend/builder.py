@@ -184,7 +184,7 @@ class Builder(Draft):
 
     def write(self, target: Variable, expr: Expr) -> None:
         """`target = expr`."""
-        if not self._take_over(expr, target) and not self._take_result(expr, target):
+        if not self.take_over(expr, target) and not self._take_result(expr, target):
             self.statements.append(Assign(self.here, (target,), self._named_as_loaded(expr, target)))
 
     def _named_as_loaded(self, expr: Expr, target: Variable) -> Expr:
@@ -201,7 +201,7 @@ class Builder(Draft):
         self.statements[-1] = replace(load, targets=(called,))
         return substituted(expr, {load.target: Use(called.type, called, span=loaded.span)})
 
-    def _take_over(self, expr: Expr, target: Variable) -> bool:
+    def take_over(self, expr: Expr, target: Variable) -> bool:
         """Lets a structured operation of this statement assign to `target` itself instead of to a name of ours."""
         if not isinstance(expr, Use) or expr.variable.key not in self.temporaries:
             return False
