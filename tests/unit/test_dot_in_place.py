@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -78,3 +79,27 @@ def test_a_sum_that_starts_from_other_elements_of_itself(run_everywhere: Any) ->
         groups = wanted.reshape(side, side // 32, 2, 2, 8)
         wanted = groups.transpose(0, 1, 3, 2, 4).reshape(side, side) + a.astype(float) @ b.astype(float)
     np.testing.assert_array_equal(found, wanted)
+
+
+@triton.jit
+def two_products(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    at = i[:, None] * N + i[None, :]
+    x, y = tl.load(x_ptr + at), tl.load(y_ptr + at)
+    total = tl.zeros((N, N), tl.float32)
+    for _ in range(2):
+        total += tl.dot(x, y) + tl.dot(y, x)
+    twice = tl.dot(x, x) + tl.dot(y, y) + tl.dot(x, y)
+    tl.store(out_ptr + at, total + twice)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_the_second_of_two_products_is_added_to_the_first(run_everywhere: Any, arch: str) -> None:
+    rng = np.random.default_rng(5)
+    x, y = (rng.integers(-3, 4, (64, 64)).astype(np.float16) for _ in range(2))
+    *_, out = run_everywhere(two_products, (1,), x, y, np.zeros((64, 64), np.float32), N=64)
+    left, right = x.astype(float), y.astype(float)
+    expected = 2 * (left @ right + right @ left) + left @ left + right @ right + left @ right
+    np.testing.assert_array_equal(out, expected)
+    text = two_products.translate("*fp16:16, *fp16:16, *fp32:16, 64", arch=arch).source
+    assert "product_second" not in text and not re.search(r"\] = \w+\[r\]\[c\];", text)

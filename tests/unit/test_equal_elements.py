@@ -197,3 +197,34 @@ def test_equal_elements_change_one_by_one(run_everywhere: Any, warps: int) -> No
         turned = turned // 2 * 4 + (block & 3) + (turned & 1)
         block = block // 2 + (block & 4) * 3 + block % 8
     np.testing.assert_array_equal(found, np.stack([turned, block]))
+
+
+@triton.jit
+def bits_counted(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    x = x - ((x >> 1) & 0x55555555)
+    x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
+    x = (x + (x >> 4)) & 0x0F0F0F0F
+    tl.store(out_ptr + i, (x * 0x01010101) >> 24)
+
+
+@triton.jit
+def turned_in_place(x_ptr, out_ptr, N: tl.constexpr):
+    i, j = tl.arange(0, N), tl.arange(0, N)
+    at = i[:, None] * N + j[None, :]
+    x = tl.load(x_ptr + at)
+    x = x + tl.trans(x)
+    x = x - (x >> 1)
+    tl.store(out_ptr + at, x)
+
+
+def test_integers_that_are_computed_from_their_own_elements_stay_one_array(run_everywhere: Any) -> None:
+    x = np.random.default_rng(4).integers(0, 1 << 30, 256).astype(np.int32)
+    _, out = run_everywhere(bits_counted, (1,), x, np.zeros(256, np.int32), N=256, num_warps=1)
+    np.testing.assert_array_equal(out, [int(one).bit_count() for one in x])
+    assert "x_second" not in body_of(bits_counted, "*i32:16, *i32:16, 256")
+    square = x.reshape(16, 16) >> 4
+    _, out = run_everywhere(turned_in_place, (1,), square, np.zeros_like(square), N=16, num_warps=1)
+    total = square + square.T
+    np.testing.assert_array_equal(out, total - (total >> 1))

@@ -75,7 +75,7 @@ def text(of_v: bool, warps: int = 1) -> str:
 
 def test_a_vector_is_loaded_for_each_of_its_layouts() -> None:
     source = text(of_v=False)
-    assert "(again, for L36)" in source and "last_for_state" in source
+    assert "(again, for L36)" in source and "last_for_keys" in source
     assert EXCHANGE not in source
 
 

@@ -203,3 +203,20 @@ def test_plain_names_where_no_line_sees_another_thing_of_that_name() -> None:
     assert with_plain_names(read, wanted) == read
     outside = (trip("ahead"), Line("const int ahead_second = k;"), trip("j", " + ahead_second"))
     assert with_plain_names(outside, wanted) == outside
+
+
+@triton.jit
+def rows_of_list(starts_ptr, x_ptr, out_ptr):
+    row = tl.program_id(0)
+    total = 0.0
+    for place in range(tl.load(starts_ptr + row), tl.load(starts_ptr + row + 1)):
+        total += tl.load(x_ptr + place)
+    tl.store(out_ptr + row, total)
+
+
+def test_where_a_loop_stops_is_called_so(run_everywhere: Any) -> None:
+    starts, x = np.array([0, 3, 3, 7], np.int32), np.arange(7, dtype=np.float32)
+    *_, out = run_everywhere(rows_of_list, (3,), starts, x, np.zeros(3, np.float32))
+    np.testing.assert_array_equal(out, [3, 0, 18])
+    text = rows_of_list.translate("*i32:16, *fp32:16, *fp32:16").source
+    assert "for (int place = starts; place < place_stop; ++place) {" in text and "_second" not in text

@@ -20,8 +20,10 @@ def accumulated(builder: Builder, left: Value, right: Value) -> Expr | None:
             if call is not None:
                 statement = builder.statements.pop()
                 added = replace(call, args=(*call.args, other))
-                builder.statements.append(Assign(statement.origin, (product.variable,), added))
-                return product
+                # Of another product that only this sum reads, nobody needs a copy.
+                total = other if isinstance(other, Use) and other.variable.key in builder.temporaries else product
+                builder.statements.append(Assign(statement.origin, (total.variable,), added))
+                return total
     return None
 
 

@@ -37,7 +37,7 @@ from ..ir.static_loops import LoopPlace
 from ..ir.structured import assigns, reads_what_it_writes
 from ..ir.symbols import Name
 from ..ir.types import Dim, ValueType
-from ..ir.walk import MOVES, REARRANGES, assigned_variables, read_inside, statements, subexpressions
+from ..ir.walk import MOVES, REARRANGES, assigned_variables, read_inside, statements, subexpressions, used_variables
 from ..language.hints import no_form, no_side
 from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES, decayed
@@ -184,7 +184,7 @@ class Builder(Draft):
 
     def write(self, target: Variable, expr: Expr) -> None:
         """`target = expr`."""
-        if not self._take_over(expr, target) and not self._take_result(expr, target):
+        if not self.take_over(expr, target) and not self._take_result(expr, target):
             self.statements.append(Assign(self.here, (target,), self._named_as_loaded(expr, target)))
 
     def _named_as_loaded(self, expr: Expr, target: Variable) -> Expr:
@@ -201,7 +201,7 @@ class Builder(Draft):
         self.statements[-1] = replace(load, targets=(called,))
         return substituted(expr, {load.target: Use(called.type, called, span=loaded.span)})
 
-    def _take_over(self, expr: Expr, target: Variable) -> bool:
+    def take_over(self, expr: Expr, target: Variable) -> bool:
         """Lets a structured operation of this statement assign to `target` itself instead of to a name of ours."""
         if not isinstance(expr, Use) or expr.variable.key not in self.temporaries:
             return False
@@ -214,8 +214,12 @@ class Builder(Draft):
                     return False  # `s = tl.sum(x * s)` reads s for every element
                 if _mentions(self.statements[position + 1 :], target):
                     return False  # what it holds until then is needed: `a, b = b, tl.load(x_ptr)`
-                targets = tuple(target if t is expr.variable else t for t in statement.targets)
-                self.statements[position] = Assign(statement.origin, targets, statement.value)
+                first = position
+                if expr.variable in used_variables(statement.value):  # a product that is added to an earlier one
+                    first = next(n for n, s in enumerate(self.statements) if expr.variable in assigned_variables(s))
+                    if _mentions(self.statements[first:], target):
+                        return False
+                self.statements[first:] = renamed(tuple(self.statements[first:]), {expr.variable: target})
                 self.temporaries = self.temporaries - {expr.variable.key}
                 self.piece_names = self.piece_names - {(expr.variable.name, self.blocks_around)}
                 return True

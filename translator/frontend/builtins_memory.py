@@ -48,17 +48,17 @@ def _option(builder: Builder, value: Value, name: str, allowed: tuple[str, ...],
     return str(option)
 
 
-def base_name(expr: Expr, fallback: str) -> str:
-    """A name after the pointer that an address derives from: "x" for `x_ptr + offsets`."""
+def base_name(expr: Expr, fallback: str, ending: str = "_value") -> str:
+    """A name after the pointer that an address derives from: "x" for `x_ptr + offsets`, "x_value" for `x + offsets`."""
     while isinstance(expr, (Call, CallFunction)) and expr.args:
         expr = expr.args[0]
     if not isinstance(expr, Use):
         return fallback
     name = expr.variable.name
-    for ending in ("_ptrs", "_ptr", "ptrs", "ptr", "_descriptor", "_desc", "desc"):
-        if name.lower().endswith(ending) and len(name) > len(ending):
-            return name[: -len(ending)].rstrip("_") or fallback
-    return f"{name}_value"
+    for word in ("_ptrs", "_ptr", "ptrs", "ptr", "_descriptor", "_desc", "desc"):
+        if name.lower().endswith(word) and len(name) > len(word):
+            return name[: -len(word)].rstrip("_") or fallback
+    return f"{name}{ending}"
 
 
 def _load(builder: Builder, a: Arguments, span: Span) -> Value:
@@ -140,7 +140,7 @@ def _atomic(kind: str):  # type: ignore[no-untyped-def]
         sem = _option(builder, a["sem"], "sem", MEMORY_ORDERS, span)
         scope = _option(builder, a["scope"], "scope", SCOPES, span)
         type_ = ValueType(element.element_ty, pointer.type.shape)
-        name = f"{base_name(pointer, 'memory')}_old"
+        name = f"{base_name(pointer, 'memory', '')}_old"
         return builder.structured(f"atomic_{kind}", type_, args, name, span, sem=sem or "acq_rel", scope=scope or "gpu")
 
     return handler

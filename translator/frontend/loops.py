@@ -190,7 +190,7 @@ def _last_of_trips(value: Value | Undefined) -> Value | Undefined:
 def _run_time_loop(
     builder: Builder, node: Any, bounds: list[Value], options: tuple[tuple[str, Any], ...], span: Span
 ) -> None:
-    start, stop, step, descending = _loop_bounds(builder, bounds, span)
+    start, stop, step, descending = _loop_bounds(builder, _told_apart(builder, node.target.value, bounds), span)
     if builder.options.debug and not isinstance(step, Literal):
         steps = elementwise("ne", [step, Const(0)], span)
         builder.effect("device_assert", (steps,), span, message="the step of a range is 0")
@@ -220,6 +220,17 @@ def _run_time_loop(
         builder.scope[name] = Undefined(builder.source.span(node.target), why, remedy)
     else:
         _leave(builder, node, before, Use(variable.type, variable))
+
+
+def _told_apart(builder: Builder, name: str, bounds: list[Value]) -> list[Value]:
+    """Bounds that would have one name: of `for i in range(tl.load(ends + r), tl.load(ends + r + 1))` the second is i_stop."""
+    start, stop, step = bounds
+    word = f"{name.strip('_')}_stop".lstrip("_")
+    both = isinstance(start, Use) and isinstance(stop, Use) and start.variable.name == stop.variable.name
+    if not both or not isinstance(stop, Use) or start == stop or word in builder.source.names:
+        return bounds
+    called = builder.variable(word, stop.type)
+    return [start, Use(called.type, called, span=stop.span), step] if builder.take_over(stop, called) else bounds
 
 
 def _leave(builder: Builder, node: Any, before: Value | Undefined | None, last: Value | Undefined) -> None:

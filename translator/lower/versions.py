@@ -11,10 +11,14 @@ from collections.abc import Iterator, Set
 
 from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, Combine, Kernel, Statement, Variable
-from ..ir.walk import assigned_variables, only_values, statements
+from ..ir.structured import is_elementwise
+from ..ir.walk import MOVES, REARRANGES, assigned_variables, only_values, statements
 from ..schedule.accesses.pointers import read_only_pointers
 from ..schedule.plan import Schedule
+from ..schedule.tiles.layout_problem import tile_uses
 from .text.scopes import Scopes, occurrences
+
+MOVED = MOVES | REARRANGES  # operations whose results have elements in other places
 
 
 def versions_of_one_array(
@@ -31,20 +35,37 @@ def versions_of_one_array(
     lazy = {*facts.absorbed, *facts.index, *schedule.functions} & values.keys()
     order: dict[Statement, int] = {}
     assigned = {parameter.variable: -1 for parameter in kernel.parameters}  # where each variable is first
+    assignments: dict[Variable, Statement] = {}
     last_seen = dict(assigned)
     for _, statement, variable, is_target in occurrences(kernel.body, (), {v: values[v] for v in lazy}):
         last_seen[variable] = order.setdefault(statement, len(order))
         if is_target:
             assigned.setdefault(variable, last_seen[variable])
+            assignments.setdefault(variable, statement)
     for versions in alike:
         array = before = versions[0]
         for variable in versions[1:]:
             place = assigned[variable]
-            # An element of a new tile may be computed from the first of several equal ones of the earlier: not in place.
-            free = last_seen[before] < place or (last_seen[before] == place and not variable.type.is_tile)
+            in_place = last_seen[before] == place and _element_by_element(assignments[variable], before, facts)
+            free = last_seen[before] < place or in_place
             array, before = (array if free else variable), variable
             if free:
                 yield variable, array
+
+
+def _element_by_element(statement: Statement, before: Variable, facts: Facts) -> bool:
+    """Whether each element of what a statement assigns is computed from the same one of `before`, if from any.
+
+    It may be computed from the first of several equal ones.
+    """
+    if not before.type.is_tile:
+        return True
+    known = facts.known.get(before)
+    if not isinstance(statement, Assign) or not is_elementwise(statement.value) or known is None:
+        return False
+    paths = [path for variable, path in tile_uses(statement.value, facts) if variable is before]
+    calls = (call for path in paths for call, _ in path)
+    return max(known.constancy) == 1 and not any(isinstance(call, Call) and call.op in MOVED for call in calls)
 
 
 def _alike(

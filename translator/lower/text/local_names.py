@@ -43,8 +43,8 @@ def _places(nodes: tuple[Node, ...]) -> tuple[dict[str, list[Path]], dict[str, l
         for text in texts_of(node):
             for name in identifiers(text):
                 found.setdefault(name, []).append(path)
-        declares = isinstance(node, Line) and not node.text.startswith(NO_TYPES)
-        if declares and (declaration := DECLARATION.fullmatch(node.text)):
+        declaration = DECLARATION.fullmatch(node.text) if isinstance(node, Line) else None
+        if declaration is not None and not declaration[0].startswith(NO_TYPES):
             declared.setdefault(declaration[1], []).append(path)
     return found, declared
 

@@ -11,12 +11,14 @@ indices, pointers and masks of several axes, which are computed once as long as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 from ...analysis.facts import has_effect
 from ...ir.nodes import Assign, Expr, For, If, Inlined, Kernel, Note, Statement, Use, Variable, While
 from ...ir.rewrite import substituted_in, with_bodies
+from ...ir.static_loops import StaticLoop
 from ...ir.walk import assigned_variables, assignment_counts, blocks, bodies, next_key, read_variables, statements
 
 Path = tuple[tuple[Statement, int], ...]  # the blocks around a statement, outermost first
@@ -51,7 +53,7 @@ def _is_spelled_out(variable: Variable) -> bool:
 def _assigned_in_trips(body: tuple[Statement, ...]) -> Iterator[Variable]:
     """The variables that trips of static loops assign."""
     for block in blocks(body):
-        within = set()
+        within: set[StaticLoop] = set()
         for statement in block:
             if isinstance(statement, Note) and statement.trip is not None:
                 loop, number = statement.trip.loop, statement.trip.number
@@ -190,15 +192,18 @@ def _renamed(
     """A block with the variables that values have got."""
     result = []
     for statement in block:
-        used = {variable: read.get((statement, variable)) for variable in read_variables(statement)}
-        values = {old: Use(new.type, new) for old, value in used.items() if value and (new := names.get(value))}
-        changed: dict[str, object] = {}
-        if values:
-            own = {field.name: getattr(statement, field.name) for field in fields(statement)}
-            changed = {name: substituted_in(part, values) for name, part in own.items() if isinstance(part, Expr)}
-        if isinstance(statement, Assign):
-            changed["targets"] = tuple(names.get((statement, target), target) for target in statement.targets)
-        same = all(getattr(statement, name) == part for name, part in changed.items())
-        new = statement if same else replace(statement, **changed)  # type: ignore[arg-type]
-        result.append(with_bodies(new, lambda body: _renamed(body, names, read)))
+        used = ((variable, read.get((statement, variable))) for variable in read_variables(statement))
+        values = {old: Use(old.type, names[value]) for old, value in used if value in names}
+        renamed = _with_own(statement, values) if values else statement
+        if isinstance(renamed, Assign):
+            targets = tuple(names.get((statement, target), target) for target in renamed.targets)
+            renamed = renamed if targets == renamed.targets else replace(renamed, targets=targets)
+        result.append(with_bodies(renamed, lambda body: _renamed(body, names, read)))
     return tuple(result)
+
+
+def _with_own(statement: Statement, values: Mapping[Variable, Expr]) -> Statement:
+    """A statement that reads other expressions for some variables, but for the blocks inside of it."""
+    own = {field.name: getattr(statement, field.name) for field in fields(statement)}
+    changed: dict[str, Any] = {n: substituted_in(one, values) for n, one in own.items() if isinstance(one, Expr)}
+    return replace(statement, **changed)

@@ -87,7 +87,7 @@ def _word(user: Statement, changed: Statement | None, vector: Variable, second: 
             p.attribute("axis") for p in parts if isinstance(p, Call) and p.op == "expand_dims" and _shows(p, second)
         )
         axis = next(axes, None)
-        return WORDS_OF_AXES[axis] if axis in range(len(WORDS_OF_AXES)) else "again"
+        return WORDS_OF_AXES[axis] if isinstance(axis, int) and axis < len(WORDS_OF_AXES) else "again"
     computed = user.targets[0].name if isinstance(user, Assign) else ""
     return f"for_{computed}" if computed not in ("", vector.name) else "again"
 
