@@ -284,7 +284,7 @@ def _visit_callee(inner: Builder) -> None:
 
     try:
         visit_block(inner, inner.source.definition.body)
-        inner.result.settle(inner.statements)
+        inner.result.settle(inner)
     except CompilationError as error:
         error.calls = error.calls or inner.calls
         raise
