@@ -16,7 +16,7 @@ from ..language.descriptors import BLOCK_POINTER_METHODS
 from ..language.descriptors import METHODS as DESCRIPTOR_METHODS
 from ..language.dtypes import PointerType
 from ..language.hints import shown
-from ..language.values import block_type, constexpr_type
+from ..language.values import block_type, constexpr_type, tuple_type
 from .builder import Builder
 from .builtins_shape import reversed_axes
 from .operators import operator_method
@@ -37,6 +37,9 @@ def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
             return base.items[base.fields.index(name)]
         if name == "value" and is_static(base):
             return base
+        if name == "type":
+            types = [builder.constant(attribute_of(builder, item, name, span), "the type", span) for item in base.items]
+            return Const(tuple_type(types, base.fields), is_plain=True)
         has = f"it has {', '.join(base.fields)}" if base.fields else "take its items by their numbers, as x[0]"
         raise UnknownNameError(f"a tuple has no attribute {name}", span, has, builder.calls)
     if isinstance(base, Descriptor):

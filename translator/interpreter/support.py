@@ -6,7 +6,7 @@ import builtins
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
-from types import MethodType
+from types import MethodType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -184,6 +184,9 @@ def _is_instance(value: Any, classes: Any) -> bool:
 
 def owner(name: str, value: Any) -> Any:
     """What `value.value` and `value.type` are asked of: a number, as a side of a shape, is a `tl.constexpr` without being one."""
+    if name == "type" and isinstance(value, builtins.tuple) and not hasattr(value, name):
+        types = [owner(name, item).type for item in value]
+        return SimpleNamespace(type=values.tuple_type(types, getattr(value, "_fields", None)))
     if isinstance(value, constexpr) or hasattr(value, name) or _is_run_time(value):
         return value
     has_type = value is None or isinstance(value, (bool, int, float, str))
