@@ -12,7 +12,8 @@ import tilewright.language as tl
 from tilewright import diagnostics as errors
 from written_kernels import written_kernel
 
-HEADER = """import numpy as np
+HEADER = """import enum
+import numpy as np
 import tilewright as triton
 import tilewright.language as tl
 class Lazy:
@@ -22,6 +23,9 @@ class Lazy:
     def __repr__(self):
         raise ImportError("repr")
 LAZY = Lazy()
+MODE = enum.Enum("Mode", ["A", "B"]).B
+ARRAY = np.zeros(3)
+OBJECT = object()
 @triton.jit
 def other(x_ptr):
     tl.store(x_ptr, 1.0)
@@ -49,6 +53,16 @@ class Torch16:
     ("line", "kind", "remedy"),
     [
         ("x = x ** 2", UNSUPPORTED, "write x * x"),
+        ("x = x * MODE", errors.DTypeError, "as MODE.value.value"),
+        ("x = x * 'text'", errors.DTypeError, "a text can be compared"),
+        ("x = x * ARRAY", errors.DTypeError, "pass an array as an argument that is not annotated tl.constexpr"),
+        ("x = x * OBJECT", errors.DTypeError, "take a number that is a member of it"),
+        ("x = x * x.sum", errors.DTypeError, "call it, with parentheses"),
+        ("x = x * tl.make_block_ptr(x_ptr, (8,), (1,), (0,), (8,), (0,))", errors.DTypeError, "read it with tl.load"),
+        ("x = x * tl.make_tensor_descriptor(x_ptr, (8,), (1,), (8,))", errors.DTypeError, "read a block of it, as x.load"),
+        ("for _ in range(n > 2): x = x + 1", errors.DTypeError, "write an if for a condition, or make a number of it"),
+        ("for _ in range(0, 5, n == n): x = x + 1", errors.DTypeError, "as condition.to(tl.int32)"),
+        ("for _ in tl.range(True): x = x + 1", errors.DTypeError, "write an if for a condition"),
         ("x = x ** 3.0", UNSUPPORTED, "write x * x * x"),
         ("x = x ** 0.5", UNSUPPORTED, "write tl.sqrt(x)"),
         ("x = x ** x", UNSUPPORTED, "write tl.extra.libdevice.pow(x, y)"),
@@ -128,7 +142,7 @@ def test_remedies(
         ("x = (3).bit_lenght()", errors.UnknownNameError, "did you mean bit_length?"),
         ("x = x.to.shape", errors.UnknownNameError, "call it, with parentheses"),
         ("x = LAZY.member", UNSUPPORTED, "read it outside of the kernel"),
-        ("x = x + LAZY", errors.DTypeError, ""),
+        ("x = x + LAZY", errors.DTypeError, "take a number that is a member of it"),
         ("m: tl.constexpr = 3; m: tl.constexpr = 4", errors.DTypeError, "give each a name of its own"),
     ],
 )  # fmt: skip

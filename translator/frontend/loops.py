@@ -249,12 +249,12 @@ def _loop_bounds(builder: Builder, bounds: list[Value], span: Span) -> tuple[Exp
     common: DType | None = None
     builder.decided.update(variable for expr in exprs for variable in used_variables(expr))
     for expr in exprs:
-        if expr.type.is_tile or expr.type.is_pointer or not expr.type.dtype.is_int():
+        if expr.type.is_tile or expr.type.is_pointer or not expr.type.dtype.is_int() or expr.type.dtype.is_bool():
             cause, remedy = no_bounds([str(e.type) for e in exprs], any(e.type.is_tile for e in exprs))
             raise DTypeError(cause, span, remedy, builder.calls)
         common = expr.type.dtype if common is None else promote(common, expr.type.dtype)
     if common is None:
-        raise DTypeError("a range needs a bound", span, "", builder.calls)
+        raise DTypeError("a range needs a bound", span, "write range(stop)", builder.calls)
     start, stop, step = (cast_to(expr, common, span) for expr in exprs)
     descending = isinstance(step, Literal) and step.value < 0
     return start, stop, step, descending

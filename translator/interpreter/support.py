@@ -256,7 +256,8 @@ def repeats(condition: Any) -> Any:
 
 
 def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:
-    types = [bound.element for bound in bounds if isinstance(bound.element, DType) and bound.element.is_int()]
+    elements = [bound.element for bound in bounds if isinstance(bound.element, DType)]
+    types = [element for element in elements if element.is_int() and not element.is_bool()]
     if len(types) < len(bounds) or any(bound.shape for bound in bounds):
         shown = [f"{bound.element}{list(bound.shape) or ''}" for bound in bounds]
         cause, remedy = no_bounds(shown, any(bound.shape for bound in bounds))

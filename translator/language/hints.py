@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType, NoneType
@@ -105,6 +106,13 @@ def element_type(value: Any) -> Element:
     raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}", None, remedy)
 
 
+_INSTEAD_OF_OBJECTS = {  # by what the frontend and the interpreter both call them
+    "BlockPointer": "read it with tl.load",
+    "Descriptor": "read a block of it, as x.load([row, column])",
+    "Method": "call it, with parentheses",
+}
+
+
 def instead_of(value: Any) -> str:
     """What to write where a number or a tile is needed and something else stands."""
     if value is None:
@@ -115,7 +123,19 @@ def instead_of(value: Any) -> str:
         return "take one of its items, as x[0], or one name for each, as a, b = x"
     if isinstance(value, ModuleType):
         return f"write a name of it, as {_MODULES.get(value.__name__, value.__name__)}.name"
-    return "call it, with parentheses" if callable(value) and not isinstance(value, type) else ""
+    if type(value).__name__ in _INSTEAD_OF_OBJECTS:
+        return _INSTEAD_OF_OBJECTS[type(value).__name__]
+    if isinstance(value, str):
+        return "a text can be compared, as x == 'text', and chosen by; of a number in it, pass the number"
+    if isinstance(value, enum.Enum):
+        return "take its number: of a parameter MODE, whose own .value is the member, as MODE.value.value"
+    if hasattr(type(value), "shape") and hasattr(
+        type(value), "dtype"
+    ):  # asked of the object, modules import what is asked for
+        return "pass an array as an argument that is not annotated tl.constexpr, and read it with tl.load"
+    if callable(value):
+        return "" if isinstance(value, type) else "call it, with parentheses"
+    return "take a number that is a member of it, as x.name"
 
 
 def no_form(kind: str) -> tuple[str, str]:
@@ -312,10 +332,15 @@ def no_launch(name: str) -> tuple[str, str]:
 
 
 def no_bounds(types: Sequence[str], has_tile: bool) -> tuple[str, str]:
-    """What is wrong with bounds of a range that are no integers, and what to do about it."""
+    """What is wrong with bounds of a range that are no integers, and what to do about it.
+
+    Conditions are none: Python takes True for 1, Triton for -1.
+    """
     remedy = "a bound is one number: take one, as with tl.max(x, axis=0)" if has_tile else "cast them to tl.int32"
     if any(text.startswith("*") for text in types):
         remedy = "load the number that a pointer points to, with tl.load"
+    elif "i1" in types:
+        remedy = "write an if for a condition, or make a number of it, as condition.to(tl.int32)"
     return f"For loop bounds and step must all be ints, are ({', '.join(types)})", remedy
 
 
