@@ -129,9 +129,8 @@ def instead_of(value: Any) -> str:
         return "a text can be compared, as x == 'text', and chosen by; of a number in it, pass the number"
     if isinstance(value, enum.Enum):
         return "take its number: of a parameter MODE, whose own .value is the member, as MODE.value.value"
-    if hasattr(type(value), "shape") and hasattr(
-        type(value), "dtype"
-    ):  # asked of the object, modules import what is asked for
+    of = type(value)  # an object itself may import what it is asked for
+    if hasattr(of, "shape") and hasattr(of, "dtype"):
         return "pass an array as an argument that is not annotated tl.constexpr, and read it with tl.load"
     if callable(value):
         return "" if isinstance(value, type) else "call it, with parentheses"
