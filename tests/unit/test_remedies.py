@@ -53,6 +53,9 @@ class Torch16:
     ("line", "kind", "remedy"),
     [
         ("x = x ** 2", UNSUPPORTED, "write x * x"),
+        ("x = x @ x", UNSUPPORTED, "write tl.dot(x, y)"),
+        ("x = 2 @ x", UNSUPPORTED, "write tl.dot(x, y)"),
+        ("x.first = 2", UNSUPPORTED, "assign to a plain name"),
         ("x = x * MODE", errors.DTypeError, "as MODE.value.value"),
         ("x = x * 'text'", errors.DTypeError, "a text can be compared"),
         ("x = x * ARRAY", errors.DTypeError, "pass an array as an argument that is not annotated tl.constexpr"),

@@ -113,6 +113,10 @@ class _Rewriter(ast.NodeTransformer):
             return self._refused("ChainedAssign", node)
         if any(isinstance(part, ast.Starred) for part in ast.walk(node.targets[0])):
             return self._refused("StarredTarget", node)
+        if any(
+            isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) for part in ast.walk(node.targets[0])
+        ):
+            return self._refused("AttributeTarget", node)
         self.generic_visit(node)
         node.value = self._bound(node.targets[0], node.value)
         return node

@@ -27,6 +27,11 @@ _FORMS = {  # by words of our own where Python has none
     "Else": ("else of a loop", "loops of kernels have no break, so write what stands there behind the loop"),
     "ChainedAssign": ("a chained assignment", "write one assignment per line"),
     "StarredTarget": ("* in the target of an assignment", "name each item, or index the tuple: rest = items[1:]"),
+    "AttributeTarget": ("assignment to an attribute", "assign to a plain name"),
+    "MatrixMultiply": (
+        "the operator @ is not supported on run-time values",
+        "tl.dot multiplies matrices: write tl.dot(x, y)",
+    ),
     "Keywords": ("**kwargs in a call", "name the arguments"),
     "NestedComprehension": ("this form of comprehension", "write it with one `for` and one name"),
 }
