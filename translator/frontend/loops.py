@@ -15,7 +15,7 @@ from ..ir.types import ValueType
 from ..ir.walk import used_variables
 from ..language import control as loops
 from ..language.dtypes import DType
-from ..language.hints import NO_RANGE, no_bounds, no_range_argument, no_static_bound, shown
+from ..language.hints import NO_RANGE, no_bounds, no_carried_type, no_range_argument, no_static_bound, shown
 from ..ops.promotion import promote
 from ..ops.registry import OPS
 from .assigned import assigned_names
@@ -330,10 +330,5 @@ def _check_carried(builder: Builder, name: str, before: Any, after: Any, node: A
         return
     if before.type == after.type:
         return
-    raise DTypeError(
-        f"Loop-carried variable {name} has initial type {before.type} but is re-assigned to {after.type} in loop! "
-        "Please make sure that the type stays consistent.",
-        builder.source.span(node),
-        f"give {name} its final type and shape before the loop",
-        builder.calls,
-    )
+    cause, remedy = no_carried_type(name, before.type, after.type)
+    raise DTypeError(cause, builder.source.span(node), remedy, builder.calls)

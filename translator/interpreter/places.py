@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from types import FrameType, TracebackType
+from typing import Any
 
 from ..diagnostics import (
     CompilationError,
@@ -47,6 +48,12 @@ def warn(text: str) -> None:
     """A warning at the innermost line of a kernel that is running."""
     if (frame := _user_frame()) is not None:
         warn_at(frame.f_code.co_filename, frame.f_lineno, text)
+
+
+def user_variables() -> dict[str, Any]:
+    """The variables of the innermost function of a kernel that is running, without those that it was given for `SUPPORT`."""
+    frame = _user_frame()
+    return {name: value for name, value in frame.f_locals.items() if not name.startswith(SUPPORT)} if frame else {}
 
 
 def _user_frame() -> FrameType | None:

@@ -23,6 +23,7 @@ from ..ops.casts import numpy_type
 from ..ops.promotion import promote
 from .arguments import constant
 from .blocks import BlockPointer, Descriptor
+from .carried import Trips
 from .places import user_line
 from .program import running
 from .tile import Known, Tile, apply, as_tile
@@ -243,12 +244,14 @@ def refused(kind: str) -> None:
     raise UnsupportedLanguageConstruct(cause, None, remedy)
 
 
-def repeats(condition: Any) -> Any:
-    """The condition of a `while` loop.
+def repeats(trips: Trips, condition: Any) -> Any:
+    """The condition of a `while` loop, which is asked for in front of each of its trips and behind the last.
 
     Raises:
       NotConstexprError: for a compile-time value, which no trip of the loop can change.
+      DTypeError: see `Trips.check`.
     """
+    trips.check()
     test = condition.value if isinstance(condition, control.condition) else condition
     if not isinstance(test, Tile):
         raise NotConstexprError("the condition of a while loop is a compile-time value", None, "use for or if")
@@ -269,4 +272,11 @@ def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:
         program = running.get().memory.program
         raise KernelFaultError(f"the step of a range is 0 at {user_line()}, program {program}")
     values = builtins.range(*numbers)
-    return (Tile(np.asarray(index).astype(array_type), common) for index in values)
+    return _trips(Tile(np.asarray(index).astype(array_type), common) for index in values)
+
+
+def _trips(indices: Iterator[Tile]) -> Iterator[Tile]:
+    trips = Trips()
+    for index in indices:
+        yield index
+        trips.check(index)

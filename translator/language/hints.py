@@ -348,6 +348,15 @@ def no_bounds(types: Sequence[str], has_tile: bool) -> tuple[str, str]:
     return f"For loop bounds and step must all be ints, are ({', '.join(types)})", remedy
 
 
+def no_carried_type(name: str, before: object, after: object) -> tuple[str, str]:
+    """What is wrong with a variable that a loop makes one of another type, and what to do about it."""
+    cause = (
+        f"Loop-carried variable {name} has initial type {before} but is re-assigned to {after} in loop! "
+        "Please make sure that the type stays consistent."
+    )
+    return cause, f"give {name} its final type and shape before the loop"
+
+
 def no_range_argument(name: str, hints: Iterable[str]) -> tuple[str, str]:
     """What is wrong with a name in a call of a range that has these hints, and what to do about it."""
     return f"this range takes no argument {name!r}", f"it takes {', '.join(('step', *hints))}"
