@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -288,3 +289,48 @@ def test_decorators(decorated: Any, kind: type[Exception], said: str, monkeypatc
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
     with pytest.raises(kind, match=said):
         decorated()
+
+
+ERRORS = {
+    name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, errors.CompilationError)
+}
+# What says itself what to do, or that no text of a kernel's leads to.
+NO_REMEDY = {("builtins_debug.py", "CompileTimeAssertionFailure"), ("debugging.py", "CompileTimeAssertionFailure"),
+             ("spell.py", "CompilationError")}  # fmt: skip
+
+
+def test_every_error_about_a_kernels_text_says_what_to_write_instead() -> None:
+    found = set()
+    for path in (Path(__file__).parents[2] / "translator").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in ERRORS:
+                continue
+            named = [keyword.value for keyword in node.keywords if keyword.arg == "remedy"]
+            remedy = node.args[2] if len(node.args) > 2 else (named or [ast.Constant("")])[0]
+            if isinstance(remedy, ast.Constant) and not remedy.value:
+                found.add((path.name, node.func.id))
+    assert found == NO_REMEDY
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("y = x.shap", "did you mean shape?"),
+        ("y = x.arange", "it is no method but a function: write tl.arange(...)"),
+        ("y = np.floot32", "did you mean float32?"),
+        ("t = (n, 1)[5]", "the items of a tuple are counted from 0"),
+        ("x = tl.broadcast_to(x, [4, 8])", "a side is the same in both or 1"),
+        ("x = tl.reshape(x, [7])", "the sides multiply to 8"),
+        ("x = tl.sum(n, axis=0)", "a scalar is its own sum and maximum"),
+        ("x = tl.xor_sum(x, axis=0)", "cast the tile, as x.to(tl.int32)"),
+    ],
+)  # fmt: skip
+def test_remedies_wherever_a_kernel_is_run(
+    line: str, remedy: str, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    kernel = written_kernel(tmp_path / "tried.py", HEADER, f"{line}\ntl.store(x_ptr + offs, x)")
+    with pytest.raises(errors.CompilationError) as caught:
+        kernel[(1,)](np.zeros(8, np.float32), 5)
+    assert f"  help: {remedy}" in str(caught.value)

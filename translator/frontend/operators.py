@@ -225,7 +225,7 @@ def call_operator_method(
     wanted = 0 if function is unary else 1
     if len(args) != wanted or kwargs.keys() - {"other"}:
         takes = "one argument, other" if wanted else "no argument"
-        raise ArgumentError(f"{method.builtin} takes {takes}", span, "", builder.calls)
+        raise ArgumentError(f"{method.builtin} takes {takes}", span, "write the operator itself", builder.calls)
     operands = [*args, method.self_value] if swapped else [method.self_value, *args]
     return function(builder, word, *operands, span)
 

@@ -91,7 +91,7 @@ class Source:
                 return node
             if isinstance(node, cst.If) and isinstance(node.body, cst.IndentedBlock):
                 return self._find(node.body.body)
-        raise NoSourceError(f"the source of {self.function.__name__} holds no function definition")
+        raise NoSourceError(f"the source of {self.function.__name__} holds no function definition", None, "write a def")
 
     def span(self, node: cst.CSTNode) -> Span:
         """Where a node stands in the user's file."""

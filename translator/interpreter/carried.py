@@ -32,8 +32,4 @@ class Trips:
 
 def _types(own: Any = None) -> dict[str, str]:
     variables = user_variables().items()
-    return {name: _type(value) for name, value in variables if isinstance(value, Tile) and value is not own}
-
-
-def _type(tile: Tile) -> str:
-    return f"{tile.element}{[*tile.shape] if tile.shape else ''}"
+    return {name: str(value.type) for name, value in variables if isinstance(value, Tile) and value is not own}

@@ -19,6 +19,7 @@ from ..language.constexpr import constexpr, plain, unwrap
 from ..language.dtypes import DType
 from ..language.hints import NO_RANGE, check_ordered, no_bounds, no_form, no_range_argument, uncallable
 from ..language.targets import cuda_capability_geq
+from ..language.tile_hints import defined_twice
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
 from .arguments import constant
@@ -59,7 +60,8 @@ def declared(name: str, value: Any) -> Any:
       DTypeError: when it is.
     """
     if isinstance(sys._getframe(1).f_locals.get(name), constexpr):
-        raise DTypeError(f"{name} is already defined; a constexpr cannot be defined twice")
+        cause, remedy = defined_twice(name)
+        raise DTypeError(cause, None, remedy)
     return compile_time(value)
 
 
