@@ -54,9 +54,9 @@ def warn(text: str) -> None:
 
 
 def user_variables() -> dict[str, Any]:
-    """The variables of the innermost function of a kernel that is running, without those that it was given for `SUPPORT`."""
+    """The variables of the innermost function of a kernel that is running, and what it was given to remember for `SUPPORT`."""
     frame = _user_frame()
-    return {name: value for name, value in frame.f_locals.items() if not name.startswith(SUPPORT)} if frame else {}
+    return frame.f_locals if frame else {}  # type: ignore[return-value]
 
 
 def _user_frame() -> FrameType | None:
