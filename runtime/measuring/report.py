@@ -73,7 +73,7 @@ class Mark:
                 print(f"{bench.plot_name}:\n{_table(header, rows)}")
             if save_path:
                 Path(save_path).mkdir(parents=True, exist_ok=True)
-                with (Path(save_path) / f"{bench.plot_name}.csv").open("w", encoding="utf-8", newline="") as file:
+                with _file(save_path, bench, "csv").open("w", encoding="utf-8", newline="") as file:
                     csv.writer(file).writerows([header, *rows])
             if bench.plot_name and (show_plots or save_path):
                 _plot(bench, rows, show_plots, save_path)
@@ -84,6 +84,11 @@ class Mark:
 def perf_report(benchmarks: Benchmark | list[Benchmark]) -> Callable[[Callable[..., Any]], Mark]:
     """Decorates a function that measures one point, so that `.run()` measures all."""
     return lambda fn: Mark(fn, benchmarks)
+
+
+def _file(folder: str, bench: Benchmark, kind: str) -> Path:
+    """The file of a benchmark, in whose name a slash, as of "GB/s", makes no folder."""
+    return Path(folder) / f"{bench.plot_name.replace('/', '_')}.{kind}"
 
 
 def _measured(fn: Callable[..., Any], bench: Benchmark, more: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
@@ -144,7 +149,7 @@ def _plot(bench: Benchmark, rows: list[list[Any]], show: bool, save_path: str) -
     axes.set_xscale("log" if bench.x_log else "linear")
     axes.set_yscale("log" if bench.y_log else "linear")
     if save_path:
-        figure.savefig(Path(save_path) / f"{bench.plot_name}.png")
+        figure.savefig(_file(save_path, bench, "png"))
     if show:
         plt.show()
     plt.close(figure)

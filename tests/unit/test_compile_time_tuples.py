@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -101,3 +101,39 @@ def test_the_command_line_has_the_options_that_python_has(monkeypatch: pytest.Mo
     ]
     done = subprocess.run([*command, "--arch", "sm_80"], capture_output=True, text=True, check=True)
     assert done.stdout == square.translate("*fp32:16, 32", arch="sm_80").source and "mma" not in done.stdout
+
+
+class Pair(NamedTuple):
+    tile: Any
+    pointer: Any
+
+
+@triton.jit
+def types_of_tuples(x_ptr, out_ptr, arrays, B: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, B))
+    y = x + 1
+    assigned = (x, 1)
+    retyped = (y, 2)
+    pair = Pair(x, x_ptr)
+    tl.static_assert(x.type == y.type and x.type != tl.arange(0, B).type and x.type != tl.float32)
+    tl.static_assert(x.type == tl.block_type(tl.float32, [B]))
+    tl.static_assert(assigned.type == tl.tuple_type([x.type, tl.int32]) and assigned.type == retyped.type)
+    tl.static_assert(
+        assigned.type[0] == x.type and len(assigned.type) == 2 and isinstance(assigned.type, tl.tuple_type)
+    )
+    tl.static_assert((B, None).type == tl.tuple_type([B.type, None.type]))
+    tl.static_assert(pair.type.fields == ("tile", "pointer") and pair.type.types[1] == tl.pointer_type(tl.float32))
+    tl.static_assert(pair.type != (x, x_ptr).type)
+    tl.static_assert(arrays.type[1][0] == tl.pointer_type(tl.int64))
+    tl.static_print(((x, B), pair).type)
+    tl.store(out_ptr, len(arrays.type))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_types_of_tuples(mode: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    out = np.zeros(1, np.int32)
+    types_of_tuples[(1,)](np.zeros(16, np.float32), out, (5, (np.zeros(1, np.int64),)), 16)
+    assert out[0] == 2
+    said = "[[fp32[16], constexpr_type[16]], [tile: fp32[16], pointer: *fp32]]"
+    assert capsys.readouterr().out.splitlines() == [said]

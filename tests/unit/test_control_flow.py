@@ -117,10 +117,11 @@ def test_names_of_loops_that_are_used_around_them(run_everywhere: Any, n: int) -
 
 
 @triton.jit
-def falls_off(v):
+def tile_or_none(v):
     t = tl.arange(0, 4)
     if v > 3:
         return t
+    return None
 
 
 @triton.jit
@@ -134,7 +135,7 @@ def returns_from_a_loop(v):
 
 @triton.jit
 def no_value(o_ptr, n, B: tl.constexpr):
-    tl.store(o_ptr + tl.arange(0, 4), falls_off(n))
+    tl.store(o_ptr + tl.arange(0, 4), tile_or_none(n))
 
 
 @triton.jit

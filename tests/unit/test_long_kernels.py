@@ -58,6 +58,9 @@ def repeated(kind: str, lines: int) -> str:
     """About so many lines of a kind, or a single line with as many terms."""
     if kind == "terms":
         return f"    x = x{''.join(f' + x * {k}.5' for k in range(lines))}\n"
+    if kind == "elifs":
+        links = "".join(f"    elif n == {k}:\n        x = x * {k}.5\n" for k in range(1, lines // 2))
+        return f"    if n == 0:\n        x = x + 1.0\n{links}"
     text = LINES[kind]
     return "".join(text.format(k=k) for k in range(1, lines // text.count("\n") + 1))
 
@@ -69,7 +72,7 @@ def calls(work: Callable[[], Any]) -> int:
     return sum(entry.callcount for entry in profile.getstats())
 
 
-@pytest.mark.parametrize("kind", [*LINES, "terms"])
+@pytest.mark.parametrize("kind", [*LINES, "terms", "elifs"])
 def test_the_work_grows_with_the_length(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deep, "with_room", lambda work: work())  # in this thread, which is the one that is watched
     limit = sys.getrecursionlimit()

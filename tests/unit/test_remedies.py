@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import tilewright.language as tl
 from tilewright import diagnostics as errors
 from written_kernels import written_kernel
 
-HEADER = """import numpy as np
+HEADER = """import enum
+import numpy as np
 import tilewright as triton
 import tilewright.language as tl
 class Lazy:
@@ -22,6 +24,9 @@ class Lazy:
     def __repr__(self):
         raise ImportError("repr")
 LAZY = Lazy()
+MODE = enum.Enum("Mode", ["A", "B"]).B
+ARRAY = np.zeros(3)
+OBJECT = object()
 @triton.jit
 def other(x_ptr):
     tl.store(x_ptr, 1.0)
@@ -49,6 +54,19 @@ class Torch16:
     ("line", "kind", "remedy"),
     [
         ("x = x ** 2", UNSUPPORTED, "write x * x"),
+        ("x = x @ x", UNSUPPORTED, "write tl.dot(x, y)"),
+        ("x = 2 @ x", UNSUPPORTED, "write tl.dot(x, y)"),
+        ("x.first = 2", UNSUPPORTED, "assign to a plain name"),
+        ("x = x * MODE", errors.DTypeError, "as MODE.value.value"),
+        ("x = x * 'text'", errors.DTypeError, "a text can be compared"),
+        ("x = x * ARRAY", errors.DTypeError, "pass an array as an argument that is not annotated tl.constexpr"),
+        ("x = x * OBJECT", errors.DTypeError, "take a number that is a member of it"),
+        ("x = x * x.sum", errors.DTypeError, "call it, with parentheses"),
+        ("x = x * tl.make_block_ptr(x_ptr, (8,), (1,), (0,), (8,), (0,))", errors.DTypeError, "read it with tl.load"),
+        ("x = x * tl.make_tensor_descriptor(x_ptr, (8,), (1,), (8,))", errors.DTypeError, "read a block of it, as x.load"),
+        ("for _ in range(n > 2): x = x + 1", errors.DTypeError, "write an if for a condition, or make a number of it"),
+        ("for _ in range(0, 5, n == n): x = x + 1", errors.DTypeError, "as condition.to(tl.int32)"),
+        ("for _ in tl.range(True): x = x + 1", errors.DTypeError, "write an if for a condition"),
         ("x = x ** 3.0", UNSUPPORTED, "write x * x * x"),
         ("x = x ** 0.5", UNSUPPORTED, "write tl.sqrt(x)"),
         ("x = x ** x", UNSUPPORTED, "write tl.extra.libdevice.pow(x, y)"),
@@ -128,7 +146,7 @@ def test_remedies(
         ("x = (3).bit_lenght()", errors.UnknownNameError, "did you mean bit_length?"),
         ("x = x.to.shape", errors.UnknownNameError, "call it, with parentheses"),
         ("x = LAZY.member", UNSUPPORTED, "read it outside of the kernel"),
-        ("x = x + LAZY", errors.DTypeError, ""),
+        ("x = x + LAZY", errors.DTypeError, "take a number that is a member of it"),
         ("m: tl.constexpr = 3; m: tl.constexpr = 4", errors.DTypeError, "give each a name of its own"),
     ],
 )  # fmt: skip
@@ -271,3 +289,48 @@ def test_decorators(decorated: Any, kind: type[Exception], said: str, monkeypatc
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
     with pytest.raises(kind, match=said):
         decorated()
+
+
+ERRORS = {
+    name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, errors.CompilationError)
+}
+# What says itself what to do, or that no text of a kernel's leads to.
+NO_REMEDY = {("builtins_debug.py", "CompileTimeAssertionFailure"), ("debugging.py", "CompileTimeAssertionFailure"),
+             ("spell.py", "CompilationError")}  # fmt: skip
+
+
+def test_every_error_about_a_kernels_text_says_what_to_write_instead() -> None:
+    found = set()
+    for path in (Path(__file__).parents[2] / "translator").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in ERRORS:
+                continue
+            named = [keyword.value for keyword in node.keywords if keyword.arg == "remedy"]
+            remedy = node.args[2] if len(node.args) > 2 else (named or [ast.Constant("")])[0]
+            if isinstance(remedy, ast.Constant) and not remedy.value:
+                found.add((path.name, node.func.id))
+    assert found == NO_REMEDY
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("y = x.shap", "did you mean shape?"),
+        ("y = x.arange", "it is no method but a function: write tl.arange(...)"),
+        ("y = np.floot32", "did you mean float32?"),
+        ("t = (n, 1)[5]", "the items of a tuple are counted from 0"),
+        ("x = tl.broadcast_to(x, [4, 8])", "a side is the same in both or 1"),
+        ("x = tl.reshape(x, [7])", "the sides multiply to 8"),
+        ("x = tl.sum(n, axis=0)", "a scalar is its own sum and maximum"),
+        ("x = tl.xor_sum(x, axis=0)", "cast the tile, as x.to(tl.int32)"),
+    ],
+)  # fmt: skip
+def test_remedies_wherever_a_kernel_is_run(
+    line: str, remedy: str, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    kernel = written_kernel(tmp_path / "tried.py", HEADER, f"{line}\ntl.store(x_ptr + offs, x)")
+    with pytest.raises(errors.CompilationError) as caught:
+        kernel[(1,)](np.zeros(8, np.float32), 5)
+    assert f"  help: {remedy}" in str(caught.value)

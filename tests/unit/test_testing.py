@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from pathlib import Path
@@ -149,3 +150,11 @@ def test_plots_draw_every_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     bands = [args for name, args, _ in drawn if name == "fill_between"]
     assert bands == [([1, 2], [9.0, 19.0], [11.0, 21.0])]
     assert ("savefig", (tmp_path / "speed.png",), {}) in drawn and ("set_xscale", ("log",), {}) in drawn
+
+
+def test_a_slash_in_a_plots_name_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    report = testing.perf_report(dataclasses.replace(BENCH, plot_name="copies in GB/s"))(point)
+    with pytest.raises(ToolchainError, match="plots need matplotlib"):
+        report.run(save_path=str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["copies in GB_s.csv"]

@@ -33,7 +33,8 @@ def converted_once(body: tuple[Statement, ...], definitions: Mapping[Variable, E
         for statement in block:
             if _is_narrow(statement):
                 found |= pending & set(read_variables(statement)) - set(_read_as_bits(statement))
-            for changed in (v for s in statements((statement,)) for v in assigned_variables(s)):
+            nested = statements((statement,)) if pending else ()
+            for changed in (v for s in nested for v in assigned_variables(s)):
                 pending -= {changed, *made_of.pop(changed, ())}
             if isinstance(statement, Assign) and len(statement.targets) == 1 and uses[statement.target] == 1:
                 target = statement.target

@@ -20,6 +20,26 @@ def assigned_names(*nodes: cst.CSTNode) -> list[str]:
     return list(dict.fromkeys(name for one in found if type(one) in BINDING for name in _names(one.target)))
 
 
+class AssignedByIfs:
+    """The names that each `if` binds. Each `elif` of a long chain is asked for its own and all behind it, so they are kept."""
+
+    def __init__(self) -> None:
+        self._names: dict[cst.If, tuple[str, ...]] = {}
+
+    def __getitem__(self, node: cst.If) -> tuple[str, ...]:
+        """The names in order, each once."""
+        chain = [node]
+        while chain[-1] not in self._names and isinstance(chain[-1].orelse, cst.If):
+            chain.append(chain[-1].orelse)
+        for one in reversed(chain):
+            if one not in self._names:
+                own = assigned_names(one.test, one.body)
+                rest = self._names[one.orelse] if isinstance(one.orelse, cst.If) else ()
+                last = assigned_names(one.orelse) if isinstance(one.orelse, cst.Else) else ()
+                self._names[one] = tuple(dict.fromkeys((*own, *rest, *last)))
+        return self._names[node]
+
+
 def names_assigned_once(node: cst.CSTNode) -> frozenset[str]:
     """Names that a single assignment inside `node` binds."""
     return frozenset(name for name, count in _counts(node).items() if count == 1)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from ..absent import closest
 from ..diagnostics import Span, UnknownNameError, UnsupportedLanguageConstruct
 from ..ir.nodes import Expr
 from ..ir.types import symbol_of
 from ..kernel_function import KernelFunction
-from ..language.builtin import Builtin
 from ..language.constexpr import unwrap
 from ..language.descriptors import BLOCK_POINTER_METHODS
 from ..language.descriptors import METHODS as DESCRIPTOR_METHODS
 from ..language.dtypes import PointerType
 from ..language.hints import shown
-from ..language.values import block_type, constexpr_type
+from ..language.member_hints import instead_of_member, instead_of_tiles_member
+from ..language.values import block_type, constexpr_type, tuple_type
 from .builder import Builder
 from .builtins_shape import reversed_axes
 from .operators import operator_method
@@ -37,6 +36,9 @@ def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
             return base.items[base.fields.index(name)]
         if name == "value" and is_static(base):
             return base
+        if name == "type":
+            types = [builder.constant(attribute_of(builder, item, name, span), "the type", span) for item in base.items]
+            return Const(tuple_type(types, base.fields), is_plain=True)
         has = f"it has {', '.join(base.fields)}" if base.fields else "take its items by their numbers, as x[0]"
         raise UnknownNameError(f"a tuple has no attribute {name}", span, has, builder.calls)
     if isinstance(base, Descriptor):
@@ -65,7 +67,7 @@ def _member(builder: Builder, base: Const, name: str, span: Span) -> Value:
     if missing is not None:
         is_language = isinstance(value, ModuleType) and value.__name__.startswith("tilewright.")
         cause = str(missing) if is_language else f"{_describe(value)} has no attribute {name!r}"
-        raise UnknownNameError(cause, span, "" if is_language else _instead_of(value, name), builder.calls)
+        raise UnknownNameError(cause, span, "" if is_language else instead_of_member(value, name), builder.calls)
     member = unwrap(member)
     is_watched = watch_member(builder, value, name, member)
     if isinstance(value, ModuleType):
@@ -104,18 +106,6 @@ def _block_pointer_member(builder: Builder, pointer: BlockPointer, name: str, sp
     raise UnknownNameError(f"a block pointer has no attribute {name}", span, f"it has {words}", builder.calls)
 
 
-def _instead_of(value: Any, name: str) -> str:
-    """What to write for a name that a compile-time value does not have."""
-    from .. import language
-
-    if name == "to" or name in language.METHODS:
-        return f"tiles have it, and compile-time values do not: write tl.to_tensor(x).{name}"
-    if name in vars(language):
-        return f"write tl.{name}"
-    meant = closest(name, dir(value))
-    return f"did you mean {meant}?" if meant else ""
-
-
 def _describe(value: Any) -> str:
     return f"{type(value).__name__} {shown(value)}" if isinstance(value, (bool, int, float, str)) else shown(value)
 
@@ -140,10 +130,7 @@ def _property(builder: Builder, expr: Expr, name: str, span: Span) -> Value:
         return Method(name, expr)
     if name in language.METHODS:
         return Method(language.METHODS[name], expr)
-    meant = closest(name, ("shape", "dtype", "type", "to", "T", *language.METHODS))
-    hint = f"did you mean {meant}?" if meant else ""
-    if isinstance(vars(language).get(name), Builtin):
-        hint = f"it is no method but a function: write tl.{name}(...)"
     later = " yet" if name in language.NOT_YET else ""
-    hint = "" if later else hint
-    raise UnknownNameError(f"a value of type {type_} has no attribute {name}{later}", span, hint, builder.calls)
+    raise UnknownNameError(
+        f"a value of type {type_} has no attribute {name}{later}", span, instead_of_tiles_member(name), builder.calls
+    )

@@ -58,7 +58,7 @@ def _base(builder: Builder, value: Value, name: str, span: Span) -> tuple[Expr, 
     element = value.type.element if isinstance(value, Expr) and not value.type.is_tile else None
     pointee = pointee_of(element, name, describe(value))
     if not isinstance(value, Expr):
-        raise DTypeError(f"tl.{name}: expected a pointer, got {describe(value)}", span, "", builder.calls)
+        raise DTypeError(f"tl.{name}: expected a pointer, got {describe(value)}", span, "pass an array", builder.calls)
     return value, pointee
 
 

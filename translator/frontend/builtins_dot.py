@@ -8,6 +8,7 @@ from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
 from ..ir.nodes import Expr
 from ..ir.types import ValueType
 from ..language.dtypes import DType
+from ..language.tile_hints import other_accumulator
 from ..ops.dots import DotTypes, dot_shape, dot_types
 from .builder import Builder
 from .builtins_shape import dtype_argument, reshaped
@@ -38,12 +39,8 @@ def _dot(builder: Builder, a: Arguments, span: Span) -> Value:
     except CompilationError as error:
         raise placed(error, span) from None
     if acc is not None and acc.type.shape != shape:
-        raise ShapeError(
-            f"the accumulator has the type {acc.type}, the product the shape {[int(side) for side in shape]}",
-            span,
-            "make it with tl.zeros((M, N), dtype=tl.float32)",
-            builder.calls,
-        )
+        cause, remedy = other_accumulator(acc.type, shape)
+        raise ShapeError(cause, span, remedy, builder.calls)
     if acc is not None and types.max_num_imprecise_acc is not None:
         product = _product(builder, types, shape, (left, right), span)
         return elementwise("add", [product, acc], span)

@@ -9,7 +9,14 @@ from ..ir.types import ORDINALS, ValueType
 from ..ir.walk import MOVES
 from ..kernel_function import KernelFunction
 from ..language.dtypes import bfloat16, float32, int32
-from ..language.hints import no_extremum, shown
+from ..language.hints import no_extremum
+from ..language.tile_hints import (
+    no_combine_function,
+    no_common_shape,
+    no_single_number,
+    nothing_to_reduce,
+    only_of_integers,
+)
 from ..ops.promotion import ordered_type, summed_type
 from ..ops.registry import OPS
 from .builder import Builder
@@ -61,8 +68,8 @@ def _with_axes(expr: Expr, axes: tuple[int, ...], span: Span) -> Expr:
 def _tile(builder: Builder, value: Value, name: str, span: Span) -> Expr:
     expr = to_expr(value, span)
     if not expr.type.is_tile or expr.type.is_pointer:
-        remedy = "a scalar is its own sum and maximum" if not expr.type.is_tile else "load what it points to"
-        raise DTypeError(f"tl.{name} reduces a tile, not {expr.type}", span, remedy, builder.calls)
+        cause, remedy = nothing_to_reduce(name, expr.type, expr.type.is_tile)
+        raise DTypeError(cause, span, remedy, builder.calls)
     return expr
 
 
@@ -120,12 +127,8 @@ def only_element(builder: Builder, expr: Expr, span: Span) -> Expr:
 def _item(builder: Builder, a: Arguments, span: Span) -> Value:
     expr = to_expr(a["input"], span)
     if expr.type.numel != 1 or expr.type.is_pointer:
-        raise ShapeError(
-            f"item() takes a tile of one number, not {expr.type}",
-            span,
-            "reduce it first, as with tl.sum",
-            builder.calls,
-        )
+        cause, remedy = no_single_number(expr.type)
+        raise ShapeError(cause, span, remedy, builder.calls)
     return only_element(builder, expr, span)
 
 
@@ -140,8 +143,8 @@ def _bits(op: str, word: str):  # type: ignore[no-untyped-def]
     def handler(builder: Builder, a: Arguments, span: Span) -> Value:
         expr = _tile(builder, a["input"], word, span)
         if not expr.type.dtype.is_int():
-            cause = f"{word} only supported for integers, not for {expr.type.dtype}"
-            raise DTypeError(cause, span, "cast the tile, as x.to(tl.int32)", builder.calls)
+            cause, remedy = only_of_integers(word, expr.type.dtype)
+            raise DTypeError(cause, span, remedy, builder.calls)
         return _simple(builder, a, expr, op, word, span)
 
     return handler
@@ -209,15 +212,14 @@ def _reduce(builder: Builder, a: Arguments, span: Span) -> Value:
     exprs = tuple(_summable(builder, _tile(builder, item, "reduce", span), "reduce", span) for item in items)
     function = builder.constant(a["combine_fn"], "combine_fn", span)
     if not isinstance(function, KernelFunction):
-        cause = f"combine_fn must be a function under @triton.jit, not {shown(function)}"
-        raise ArgumentError(cause, span, "define it so: it takes two values and returns one", builder.calls)
+        cause, remedy = no_combine_function(function)
+        raise ArgumentError(cause, span, remedy, builder.calls)
     if len(exprs) > len(ORDINALS):
         cause = f"tl.reduce takes at most {len(ORDINALS)} tiles at once, not {len(exprs)}"
         raise ArgumentError(cause, span, "reduce them in two calls", builder.calls)
     if len({expr.type.shape for expr in exprs}) != 1:
-        shapes = " and ".join(str([int(side) for side in expr.type.shape]) for expr in exprs)
-        cause = f"all tiles that are reduced together must have one shape, not {shapes}"
-        raise ArgumentError(cause, span, "broadcast them first, as with tl.broadcast(x, y)", builder.calls)
+        cause, remedy = no_common_shape(expr.type.shape for expr in exprs)
+        raise ArgumentError(cause, span, remedy, builder.calls)
     dtypes = [expr.type.dtype for expr in exprs]
     left, right, results, body = reduce_function(builder, function, dtypes, span)
     combine = Combine(None, function.__name__, left, right, results, body)

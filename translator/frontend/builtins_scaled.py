@@ -7,6 +7,7 @@ from ..frozen import frozen
 from ..ir.nodes import Assign, Expr, Use
 from ..ir.tiles import broadcast_to, joined
 from ..language.dtypes import DType, bfloat16, float32, int8, uint8, uint16
+from ..language.tile_hints import no_scaled_operand
 from ..ops.scaled import FP4, FP4_BIAS, NAN_SCALE, computed_in, operand_type, scale_group, unpacked_shape
 from .builder import Builder
 from .builtins_dot import HANDLERS as DOT
@@ -50,7 +51,8 @@ def _dot_scaled(builder: Builder, a: Arguments, span: Span) -> Value:
 def _operand(builder: Builder, a: Arguments, name: str, k_axis: int, rows_axis: int, span: Span) -> Operand:
     value, scale = a[name], a[f"{name}_scale"]
     if not isinstance(value, Expr) or value.type.rank < 2 or value.type.is_pointer:
-        raise DTypeError(f"{name} of tl.dot_scaled must be a tile of rank 2 or 3, not {describe(value)}")
+        cause, remedy = no_scaled_operand(name, describe(value))
+        raise DTypeError(cause, span, remedy, builder.calls)
     format_ = builder.constant(a[f"{name}_format"], f"{name}_format", span)
     packed_along_k = bool(builder.constant(a[f"{name}_k_pack"], f"{name}_k_pack", span))
     no_scale = isinstance(scale, Const) and scale.value is None

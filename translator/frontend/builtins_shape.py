@@ -20,6 +20,7 @@ from ..language.hints import (
     propagates_nan,
     shown,
 )
+from ..language.tile_hints import no_broadcast, no_reshape, no_squeeze
 from .builder import Builder
 from .operators import binary
 from .ranges import is_nonnegative
@@ -127,8 +128,7 @@ def _broadcast_to(builder: Builder, a: Arguments, span: Span) -> Value:
     builder.not_elementwise()
     expr, shape = to_expr(a["input"], span), sides(builder, a["shape"], span)
     if expr.type.is_tile and (expr.type.rank != len(shape) or common_shape([expr.type.shape, shape], span) != shape):
-        cause = f"cannot broadcast {expr.type} to {[int(s) for s in shape]}"
-        remedy = "a side is the same in both or 1: x[:, None] and x[None, :] add an axis of side 1"
+        cause, remedy = no_broadcast(expr.type, shape)
         raise ShapeError(cause, span, remedy, builder.calls)
     return broadcast_to(expr, shape, span)
 
@@ -186,12 +186,8 @@ def reshaped(builder: Builder, expr: Expr, shape: tuple[int, ...], span: Span) -
     builder.not_elementwise()
     type_ = expr.type.with_shape(shape)
     if type_.numel != expr.type.numel:
-        raise ShapeError(
-            f"reshape() cannot change total number of elements in tensor: {expr.type} to {[int(s) for s in shape]}",
-            span,
-            f"the sides multiply to {expr.type.numel}",
-            builder.calls,
-        )
+        cause, remedy = no_reshape(expr.type, expr.type.numel, shape)
+        raise ShapeError(cause, span, remedy, builder.calls)
     while isinstance(expr, Call) and expr.op == "reshape":  # one after another is one
         (expr,) = expr.args
     if type_ == expr.type:
@@ -214,8 +210,8 @@ def _squeeze(builder: Builder, a: Arguments, span: Span) -> Value:
     expr = to_expr(a["x"], span)
     axis = axis_argument(builder, a["dim"], expr.type.rank, span)
     if expr.type.shape[axis] != 1:
-        cause = f"squeeze of axis {axis} of {expr.type}: its side is not 1"
-        raise ShapeError(cause, span, "reduce the axis, as with tl.sum(x, axis)", builder.calls)
+        cause, remedy = no_squeeze(axis, expr.type)
+        raise ShapeError(cause, span, remedy, builder.calls)
     return reshaped(builder, expr, expr.type.shape[:axis] + expr.type.shape[axis + 1 :], span)
 
 

@@ -25,6 +25,7 @@ from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin, without_annotations
 from ..language.dtypes import DType, PointerType, int64
 from ..language.hints import uncallable, unfitting
+from ..language.tile_hints import other_number_of_results
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
 from .named_numbers import called_as
@@ -284,7 +285,7 @@ def _visit_callee(inner: Builder) -> None:
 
     try:
         visit_block(inner, inner.source.definition.body)
-        inner.result.settle(inner.statements)
+        inner.result.settle(inner)
     except CompilationError as error:
         error.calls = error.calls or inner.calls
         raise
@@ -357,8 +358,8 @@ def reduce_function(builder: Builder, target: KernelFunction, types: list[DType]
     value = inner.result.value
     items = value.items if isinstance(value, Tuple) else (value,)
     if len(items) != len(types):
-        cause = f"{target.__name__} combines {len(types)} values, but returns {len(items)}"
-        raise ArgumentError(cause, span, "return as many as are reduced", builder.calls)
+        cause, remedy = other_number_of_results(target.__name__, len(types), len(items))
+        raise ArgumentError(cause, span, remedy, builder.calls)
     results: list[Any] = []
     for item, dtype in zip(items, types, strict=True):
         if isinstance(item, Expr) and item.type.element != dtype:

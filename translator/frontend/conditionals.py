@@ -11,7 +11,6 @@ from ..diagnostics import DTypeError, Span
 from ..ir.nodes import Assign, Expr, If, Use, Variable
 from ..ir.walk import used_variables
 from .aggregates import parts_of
-from .assigned import assigned_names
 from .builder import Builder
 from .carried import own_variables, settled
 from .draft import Scope
@@ -69,7 +68,7 @@ def _run_time_if(builder: Builder, node: Any, test: Expr, span: Span) -> bool:
     from .statements import visit_block
 
     origin = builder.here
-    names = assigned_names(node)
+    names = builder.source.assigned_by[node]
     own_variables(builder, names)
     before = dict(builder.scope)
     with builder.into_block() as then:
@@ -150,7 +149,7 @@ def _if_with_return(builder: Builder, node: Any, following: tuple[Sequence[Any],
 
     origin = builder.here
     before = dict(builder.scope)
-    own_variables(builder, assigned_names(node))
+    own_variables(builder, builder.source.assigned_by[node])
     with builder.into_block() as then:
         to_the_end(builder, lambda: visit_block(builder, node.body), following, span)
     builder.scope = before

@@ -13,6 +13,7 @@ from ..ir.nodes import Call, Expr
 from ..kernel_function import KernelFunction
 from ..language.constexpr import plain
 from ..language.hints import no_item, no_key, no_launch, shown, too_few_axes
+from ..language.member_hints import NO_SUCH_ITEM
 from .attributes import attribute_of
 from .builder import Builder
 from .operators import binary, boolean, compare, unary
@@ -70,7 +71,9 @@ def _formatted_text(builder: Builder, node: Any, parts: Any) -> str:
         try:
             text += format(CONVERSIONS[conversion](value) if conversion else value, specification)
         except (TypeError, ValueError) as error:
-            raise DTypeError(f"cannot format {shown(value)}: {error}", span, "", builder.calls) from None
+            raise DTypeError(
+                f"cannot format {shown(value)}: {error}", span, "leave the format out", builder.calls
+            ) from None
     return text
 
 
@@ -196,7 +199,10 @@ def _index_tuple(builder: Builder, base: Tuple, node: Any, span: Any) -> Value:
         chosen: Any = base.items[key]
     except (IndexError, TypeError, ValueError) as error:
         raise DTypeError(
-            f"index {shown(key)} of a tuple of {len(base.items)}: {error}", span, "", builder.calls
+            f"index {shown(key)} of a tuple of {len(base.items)}: {error}",
+            span,
+            NO_SUCH_ITEM,
+            builder.calls,
         ) from None
     return Tuple(chosen) if isinstance(key, slice) else chosen
 
@@ -280,7 +286,7 @@ def _constants(builder: Builder, iterable: Value, span: Any) -> list[Value]:
     try:
         return [Const(item, is_plain=True) for item in value]
     except TypeError as error:
-        raise DTypeError(f"a comprehension runs over items: {error}", span, "", builder.calls) from None
+        raise DTypeError(f"a comprehension runs over items: {error}", span, "give it a tuple", builder.calls) from None
 
 
 HANDLERS: dict[type, Callable[[Builder, Any], Value]] = {

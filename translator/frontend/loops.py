@@ -15,7 +15,7 @@ from ..ir.types import ValueType
 from ..ir.walk import used_variables
 from ..language import control as loops
 from ..language.dtypes import DType
-from ..language.hints import NO_RANGE, no_bounds, no_range_argument, no_static_bound, shown
+from ..language.hints import NO_RANGE, no_bounds, no_carried_type, no_range_argument, no_static_bound, shown
 from ..ops.promotion import promote
 from ..ops.registry import OPS
 from .assigned import assigned_names
@@ -260,12 +260,12 @@ def _loop_bounds(builder: Builder, bounds: list[Value], span: Span) -> tuple[Exp
     common: DType | None = None
     builder.decided.update(variable for expr in exprs for variable in used_variables(expr))
     for expr in exprs:
-        if expr.type.is_tile or expr.type.is_pointer or not expr.type.dtype.is_int():
+        if expr.type.is_tile or expr.type.is_pointer or not expr.type.dtype.is_int() or expr.type.dtype.is_bool():
             cause, remedy = no_bounds([str(e.type) for e in exprs], any(e.type.is_tile for e in exprs))
             raise DTypeError(cause, span, remedy, builder.calls)
         common = expr.type.dtype if common is None else promote(common, expr.type.dtype)
     if common is None:
-        raise DTypeError("a range needs a bound", span, "", builder.calls)
+        raise DTypeError("a range needs a bound", span, "write range(stop)", builder.calls)
     start, stop, step = (cast_to(expr, common, span) for expr in exprs)
     descending = isinstance(step, Literal) and step.value < 0
     return start, stop, step, descending
@@ -341,10 +341,5 @@ def _check_carried(builder: Builder, name: str, before: Any, after: Any, node: A
         return
     if before.type == after.type:
         return
-    raise DTypeError(
-        f"Loop-carried variable {name} has initial type {before.type} but is re-assigned to {after.type} in loop! "
-        "Please make sure that the type stays consistent.",
-        builder.source.span(node),
-        f"give {name} its final type and shape before the loop",
-        builder.calls,
-    )
+    cause, remedy = no_carried_type(name, before.type, after.type)
+    raise DTypeError(cause, builder.source.span(node), remedy, builder.calls)

@@ -12,7 +12,7 @@ from ..ir.nodes import Call, Expr, Literal, Use
 from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
-from ..language.hints import cannot_compute, no_order, no_power
+from ..language.hints import cannot_compute, no_form, no_order, no_power
 from .accumulate import accumulated
 from .builder import Builder
 from .named_numbers import is_c_int, named, opposite
@@ -36,7 +36,6 @@ BINARY: dict[str, tuple[str, Any, str]] = {
     "RightShift": ("shr", operator.rshift, ""),
     "Power": ("", operator.pow, ""),
 }
-SYMBOLS = {"MatrixMultiply": "@"}  # of operators that no run-time value has
 COMPARISONS: dict[str, tuple[str, Any]] = {
     "Equal": ("eq", operator.eq),
     "NotEqual": ("ne", operator.ne),
@@ -56,12 +55,8 @@ UNARY: dict[str, tuple[str, Any, str]] = {
 def binary(builder: Builder, word: str, left: Value, right: Value, span: Span, wraps: bool = False) -> Value:
     """`left <operator> right`; `wraps` where integers may overflow with the option `debug`, too."""
     if word not in BINARY:
-        raise UnsupportedLanguageConstruct(
-            f"the operator {SYMBOLS.get(word, word)} is not supported on run-time values",
-            span,
-            "tl.dot multiplies matrices",
-            builder.calls,
-        )
+        cause, remedy = no_form(word)
+        raise UnsupportedLanguageConstruct(cause, span, remedy, builder.calls)
     op, python, sign = BINARY[word]
     if isinstance(left, Tuple) or isinstance(right, Tuple):
         return _on_tuples(builder, word, left, right, span)
@@ -230,7 +225,7 @@ def call_operator_method(
     wanted = 0 if function is unary else 1
     if len(args) != wanted or kwargs.keys() - {"other"}:
         takes = "one argument, other" if wanted else "no argument"
-        raise ArgumentError(f"{method.builtin} takes {takes}", span, "", builder.calls)
+        raise ArgumentError(f"{method.builtin} takes {takes}", span, "write the operator itself", builder.calls)
     operands = [*args, method.self_value] if swapped else [method.self_value, *args]
     return function(builder, word, *operands, span)
 

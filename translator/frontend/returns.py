@@ -2,18 +2,23 @@
 
 In an inlined function, what follows an `if` with a `return` becomes part of its branches (`to_the_end`): the rest of its
 own block, then the rests of the blocks around it, which `Builder.following` keeps.
+
+What a function returns where it comes to its end without a `return`, although other ways return a value, is undefined in
+Triton, so that only who knows which way was taken can use it. Here it is 0, on the CPU and in the interpreter, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
 
 from ..diagnostics import DTypeError, Span, UnsupportedLanguageConstruct
-from ..ir.nodes import Assign, Literal, Return, Statement, Use, Variable
+from ..ir.nodes import Assign, Expr, Literal, Note, Return, Statement, Use, Variable
 from ..ir.rewrite import with_replaced
+from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType
 from ..ir.walk import statements as every_statement
 from ..language.dtypes import DType
@@ -23,6 +28,7 @@ from .builder import Builder
 from .shapes import to_expr
 from .values import Const, Value
 
+NOTHING = "ends here without a return: 0 for what is undefined"
 MOST_WAYS = 64  # through an inlined function to one of its statements
 
 
@@ -80,7 +86,7 @@ def to_the_end(builder: Builder, first: Callable[[], bool], following: tuple[Seq
         if visit_block(builder, cst.IndentedBlock(list(here[0]))) if here else first():
             break
     else:
-        builder.result.give(builder, Const(None), span)
+        builder.result.end(builder, span)
     builder.following = kept
 
 
@@ -107,6 +113,7 @@ class Result:
 
     A number that is returned takes the type of the scalar that other ways return. A variable that only numbers were assigned
     to so far has the type that these have on their own; of one that a way gave another type, `retyped` says which it got.
+    Where a way ends without a `return`, `ends` has a note, and the condition behind which that is.
     """
 
     home = 0
@@ -117,6 +124,7 @@ class Result:
         self.value: Value | None = None
         self.numbers: dict[Variable, list[Const]] = {}
         self.retyped: dict[Variable, Variable] = {}
+        self.ends: list[tuple[Note, Span]] = []
         self.mismatch: DTypeError | None = None
 
     def give(self, builder: Builder, value: Value, span: Span) -> None:
@@ -172,8 +180,33 @@ class Result:
             self.numbers[found] = [*numbers, value]
         return found
 
-    def settle(self, statements: list[Statement]) -> None:
-        """Gives numbers that were returned before their type was known that type; `statements` are the function's."""
+    def end(self, builder: Builder, span: Span) -> None:
+        """The end of a way that no `return` ends."""
+        origin = builder.source.origin(builder.source.definition, file=builder.file)
+        note = Note(replace(origin, comments=(), blank_before=False).noted(NOTHING))
+        builder.statements.append(note)
+        self.ends.append((note, span))
+
+    def settle(self, builder: Builder) -> None:
+        """Gives what was returned before its type was known that type, in the function's statements; see the class."""
+        self._settle_numbers(builder.statements)
+        parts = parts_of(self.value, self.name) if self.value not in (None, Const(None)) else []
+        replaced: dict[Statement, Statement | None] = {}
+        added: dict[tuple[Statement, bool], list[Statement]] = {}
+        for note, span in self.ends:
+            replaced[note] = None
+            added[note, True] = [self._nothing(builder, note, part.value, span) for part in parts]
+        if replaced:
+            builder.statements[:] = with_replaced(tuple(builder.statements), replaced, added)
+
+    def _nothing(self, builder: Builder, note: Note, target: Value, span: Span) -> Statement:
+        """Assigns to a part of the result what it is at the end of a way that returns nothing."""
+        if not isinstance(target, Use) or target.type.is_pointer:
+            raise self._mismatch(builder, "a value on some ways and none on others", span)
+        zero: Expr = to_expr(Const(0), span, target.type.element)
+        return Assign(note.origin, (target.variable,), broadcast_to(zero, target.type.shape, span))
+
+    def _settle_numbers(self, statements: list[Statement]) -> None:
         replaced: dict[Statement, Statement | None] = {}
         for one in every_statement(tuple(statements)) if self.retyped else ():
             if isinstance(one, Assign) and isinstance(one.value, Literal) and one.target in self.retyped:

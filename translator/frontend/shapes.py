@@ -38,7 +38,7 @@ def to_expr(value: Value, span: Span, dtype: Element | None = None) -> Expr:
             number = int(number)
         symbol = called_as(value.symbol, value.value, own) if isinstance(own, DType) else None
         return Literal(ValueType(own), number, symbol=symbol, base=value.base, span=span)
-    remedy = instead_of(value.value if isinstance(value, Const) else () if isinstance(value, Tuple) else "")
+    remedy = instead_of(value.value if isinstance(value, Const) else () if isinstance(value, Tuple) else value)
     raise DTypeError(f"expected a number or a tile, got {describe(value)}", span, remedy)
 
 

@@ -15,7 +15,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from ..diagnostics import NoSourceError, Span
 from ..ir.nodes import Origin
 from ..kernel_function import KernelFunction, normalised
-from .assigned import assigned_names, names_assigned_once, names_read_outside_their_loops
+from .assigned import AssignedByIfs, assigned_names, names_assigned_once, names_read_outside_their_loops
 from .tree import below
 
 
@@ -40,7 +40,8 @@ class _Positions(MetadataWrapper):
 class Source:
     """A parsed function. `definition` is its `def`, `docstring` the first line of its docstring.
 
-    `names` are those of its variables, `assigned_once` those that a single statement of it assigns.
+    `names` are those of its variables, `assigned_once` those that a single statement of it assigns, `assigned_by` those
+    that an `if` of it does.
     """
 
     def __init__(self, function: KernelFunction) -> None:
@@ -66,6 +67,7 @@ class Source:
         self._offset = function.first_line - 1 - (1 if self._indented else 0)
         self.line = self.span(self.definition.name).line
         self.names = frozenset((*assigned_names(self.definition), *function.arg_names))
+        self.assigned_by = AssignedByIfs()
         self.assigned_once = names_assigned_once(self.definition)
         self.read_outside_their_loops = names_read_outside_their_loops(self.definition.body)
         self.docstring = (self.definition.get_docstring() or "").strip().split("\n")[0]
@@ -89,7 +91,7 @@ class Source:
                 return node
             if isinstance(node, cst.If) and isinstance(node.body, cst.IndentedBlock):
                 return self._find(node.body.body)
-        raise NoSourceError(f"the source of {self.function.__name__} holds no function definition")
+        raise NoSourceError(f"the source of {self.function.__name__} holds no function definition", None, "write a def")
 
     def span(self, node: cst.CSTNode) -> Span:
         """Where a node stands in the user's file."""

@@ -12,6 +12,7 @@ from ..diagnostics import ArgumentError, DTypeError, UnsupportedLanguageConstruc
 from ..ir.nodes import Assign, Expr, Note, Origin, Use, Variable
 from ..ir.walk import used_variables
 from ..language.hints import no_assignment
+from ..language.tile_hints import defined_twice
 from .aggregates import parts_of, with_parts
 from .builder import Builder
 from .calls import once
@@ -171,8 +172,8 @@ def _annotated(builder: Builder, node: Any) -> None:
         return
     span = builder.source.span(node)
     if name in builder.constexpr_names and name in builder.scope:
-        cause = f"{name} is already defined; a constexpr cannot be defined twice"
-        raise DTypeError(cause, span, "give each a name of its own", builder.calls)
+        cause, remedy = defined_twice(name)
+        raise DTypeError(cause, span, remedy, builder.calls)
     builder.constexpr_names.add(name)
     if node.value is not None:
         value = evaluate(builder, node.value)

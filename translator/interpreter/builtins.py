@@ -61,5 +61,5 @@ def call_builtin(builtin: Builtin, arguments: Arguments) -> Any:
     if builtin.op:
         return apply(builtin.op, list(arguments.values()))
     if builtin.name not in HANDLERS:
-        raise UnknownNameError(f"tl.{builtin.name} cannot run in the interpreter")
+        raise UnknownNameError(f"tl.{builtin.name} cannot run in the interpreter", None, "set TILEWRIGHT_MODE=cpu")
     return HANDLERS[builtin.name](arguments)

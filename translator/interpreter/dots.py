@@ -8,6 +8,7 @@ from typing import Any
 from ..diagnostics import DTypeError, ShapeError
 from ..language.constexpr import plain
 from ..language.dtypes import DType
+from ..language.tile_hints import other_accumulator
 from ..ops.dots import dot_shape, dot_types, numpy_dot
 from .arguments import Arguments, constant, dtype_of, optional_tile
 from .program import running
@@ -28,7 +29,8 @@ def _dot(a: Arguments) -> Tile:
     acc = optional_tile(a["acc"])
     shape = dot_shape(left.shape, right.shape)
     if acc is not None and acc.shape != shape:
-        raise ShapeError(f"the accumulator has the shape {list(acc.shape)}, the product {list(shape)}")
+        cause, remedy = other_accumulator(acc.type, shape)
+        raise ShapeError(cause, None, remedy)
     types = dot_types(
         left_type,
         right_type,

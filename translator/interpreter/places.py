@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from types import FrameType, TracebackType
+from typing import Any
 
 from ..diagnostics import (
     CompilationError,
@@ -17,6 +18,9 @@ from ..diagnostics import (
     UnsupportedLanguageConstruct,
     warn_at,
 )
+from ..language.constexpr import plain
+from ..language.member_hints import NO_SUCH_ITEM, instead_of_member, instead_of_tiles_member
+from ..language.values import tensor
 from ..outside import is_ours
 
 SUPPORT = "__tilewright__"
@@ -49,6 +53,12 @@ def warn(text: str) -> None:
         warn_at(frame.f_code.co_filename, frame.f_lineno, text)
 
 
+def user_variables() -> dict[str, Any]:
+    """The variables of the innermost function of a kernel that is running, and what it was given to remember for `SUPPORT`."""
+    frame = _user_frame()
+    return frame.f_locals if frame else {}  # type: ignore[return-value]
+
+
 def _user_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe()
     while frame is not None and SUPPORT not in frame.f_globals:
@@ -69,7 +79,7 @@ def placed(error: Exception) -> CompilationError:
     if isinstance(error, NameError):
         return UndefinedVariableError(str(error), span, "assign it before this line", calls)
     if isinstance(error, AttributeError):
-        return UnknownNameError(_in_words(error), span, "", calls)
+        return UnknownNameError(_in_words(error), span, _instead_of(error), calls)
     if isinstance(error, RecursionError):
         cause, remedy = "functions call each other without an end", "end the recursion by a compile-time condition"
         return UnsupportedLanguageConstruct(cause, span, remedy, calls)
@@ -81,6 +91,8 @@ def placed(error: Exception) -> CompilationError:
         remedy = f"it is a function of Python, and failed at {code.co_filename}:{function.tb_lineno}"
     elif isinstance(error, ArithmeticError):
         cause, remedy = f"cannot compute this at compile time: {cause}", "test the numbers first, with tl.static_assert"
+    elif isinstance(error, IndexError):
+        remedy = NO_SUCH_ITEM
     return UnsupportedLanguageConstruct(cause, span, remedy, calls)
 
 
@@ -96,6 +108,14 @@ def _function_outside(traceback: TracebackType | None) -> TracebackType | None:
             is_called = False
         traceback = traceback.tb_next
     return found
+
+
+def _instead_of(error: AttributeError) -> str:
+    """What to write instead of a member that is not there."""
+    if error.name is None:  # raised by hand, without a place
+        return ""
+    is_tile = isinstance(error.obj, tensor)
+    return instead_of_tiles_member(error.name) if is_tile else instead_of_member(plain(error.obj), error.name)
 
 
 def _in_words(error: Exception) -> str:

@@ -16,6 +16,13 @@ from ..kernel_function import KernelFunction
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, bfloat16, float32, int32
 from ..language.hints import no_extremum
+from ..language.tile_hints import (
+    no_combine_function,
+    no_common_shape,
+    nothing_to_reduce,
+    only_of_integers,
+    other_number_of_results,
+)
 from ..ops.promotion import ordered_type, summed_type
 from .arguments import Arguments, axis_of, constant, dtype_of
 from .tile import AmbiguousTruthError, Tile, apply, as_tile, cast
@@ -27,7 +34,8 @@ def _tile(value: Any, name: str) -> tuple[Tile, DType]:
     """The tile to reduce and its element type."""
     tile = as_tile(value)
     if not tile.shape or not isinstance(tile.element, DType):
-        raise DTypeError(f"tl.{name} reduces a tile, not a value of type {tile.element}")
+        cause, remedy = nothing_to_reduce(name, tile.type, bool(tile.shape))
+        raise DTypeError(cause, None, remedy)
     return tile, tile.element
 
 
@@ -73,7 +81,8 @@ def _bits(op: str, name: str) -> Callable[[Arguments], Tile]:
     def handler(a: Arguments) -> Tile:
         tile, own = _tile(a["input"], name)
         if not own.is_int():
-            raise DTypeError(f"{name} only supported for integers")
+            cause, remedy = only_of_integers(name, own)
+            raise DTypeError(cause, None, remedy)
         return _reduced((tile,), a, _by_op(op))[0]
 
     return handler
@@ -127,9 +136,11 @@ def _reduce(a: Arguments) -> Any:
     tiles = [_summable(*_tile(item, "reduce"), "reduce") for item in (items if isinstance(items, tuple) else (items,))]
     function = unwrap(a["combine_fn"])
     if not isinstance(function, KernelFunction):
-        raise ArgumentError("combine_fn must be a function under @triton.jit")
+        cause, remedy = no_combine_function(function)
+        raise ArgumentError(cause, None, remedy)
     if len({tile.shape for tile, _ in tiles}) != 1:
-        raise ArgumentError("all tiles that are reduced together must have one shape")
+        cause, remedy = no_common_shape(tile.shape for tile, _ in tiles)
+        raise ArgumentError(cause, None, remedy)
     types = [own for _, own in tiles]
     results = _reduced(tuple(tile for tile, _ in tiles), a, lambda x, y: _combined(function, types, x, y))
     return results if isinstance(items, tuple) else results[0]
@@ -156,7 +167,8 @@ def _call(function: Any, types: list[DType], operands: State) -> State:
     result = function(*operands)
     items = result if isinstance(result, tuple) else (result,)
     if len(items) != len(types):
-        raise ArgumentError(f"{function.__name__} combines {len(types)} values, but returns {len(items)}")
+        cause, remedy = other_number_of_results(function.__name__, len(types), len(items))
+        raise ArgumentError(cause, None, remedy)
     for item, dtype in zip(items, types, strict=True):
         if isinstance(item, Tile) and item.element != dtype:
             cause = f"{function.__name__} combines values of {dtype}, but returns {item.element}"

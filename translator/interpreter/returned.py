@@ -1,21 +1,26 @@
 """What a jit function returns where its ways meet: a number that one way returns has the type of what the others return.
 
 Python takes one way at a time. What type the others have only the frontend knows, which is asked for functions that return
-in several places. It also says where the ways do not fit together, which is an error however the condition came out.
+in several places, or that came to their end without a `return`, which then gives 0 of that type. It also says where the ways do
+not fit together, which is an error however the condition came out.
 """
 
 from __future__ import annotations
 
 import io
 import warnings
+from collections import namedtuple
 from contextlib import redirect_stdout
 from typing import Any
+
+import numpy as np
 
 from ..diagnostics import CompilationError
 from ..kernel_function import KernelFunction
 from ..language.constexpr import constexpr, plain
 from ..language.dtypes import DType
 from ..language.targets import INTERPRETED
+from ..ops.casts import numpy_type
 from .blocks import BlockPointer, Descriptor
 from .program import running
 from .tile import Tile, number_tile
@@ -27,7 +32,7 @@ def typed_result(function: KernelFunction, given: dict[str, Any], result: Any) -
     Raises:
       DTypeError: when the function returns what does not fit together.
     """
-    if function.raw_src.count("return") < 2:
+    if function.raw_src.count("return") < (1 if result is None else 2):
         return result
     known = running.get().returned
     key = (function, *(_key(value) for value in given.values()))
@@ -96,6 +101,8 @@ def _typed(value: Any, meant: Any) -> Any:
     from ..frontend.values import Tuple
     from ..ir.nodes import Expr
 
+    if value is None:
+        return _nothing(meant)
     if isinstance(meant, Tuple) and isinstance(value, tuple):
         items = [_typed(item, one) for item, one in zip(value, meant.items, strict=True)]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
@@ -103,3 +110,16 @@ def _typed(value: Any, meant: Any) -> Any:
     if isinstance(meant, Expr) and isinstance(number, (bool, int, float)) and isinstance(meant.type.element, DType):
         return number_tile(number, meant.type.element)
     return value
+
+
+def _nothing(meant: Any) -> Any:
+    """What a function gives at an end without `return`, where other ways return `meant`."""
+    from ..frontend.values import Tuple
+    from ..ir.nodes import Expr
+
+    if isinstance(meant, Tuple):
+        items = [_nothing(item) for item in meant.items]
+        return namedtuple("Fields", meant.fields)(*items) if meant.fields else tuple(items)
+    if not isinstance(meant, Expr) or not isinstance(meant.type.element, DType):
+        return None
+    return Tile(np.zeros(meant.type.shape, numpy_type(meant.type.element)), meant.type.element)

@@ -61,7 +61,7 @@ def _compile(function: KernelFunction) -> CodeType:
             argument.annotation = None
     at_run_time = {parameter.name for parameter in function.params} - compile_time
     rewriter = _Rewriter(compile_time, at_run_time, source.split("\n"))
-    definition.body = [rewriter.visit(statement) for statement in definition.body]
+    definition.body = rewriter.generic_visit(ast.Module(definition.body, [])).body  # type: ignore[attr-defined]
     ast.increment_lineno(tree, first_line - 1)
     module = compile(ast.fix_missing_locations(ast.Module([definition], [])), function.path, "exec")
     return _renamed(module, function.__name__)
@@ -87,10 +87,10 @@ class _Rewriter(ast.NodeTransformer):
         self.compile_time, self.at_run_time, self.lines = compile_time, at_run_time, lines
         self.kept = 0
 
-    def _call(self, name: str, *args: ast.expr) -> ast.Call:
-        """A call of a function of `support.py`, at the place of its last argument."""
+    def _call(self, name: str, *args: ast.expr, at: ast.expr | None = None) -> ast.Call:
+        """A call of a function of `support.py`, at the place of its last argument, or `at` another."""
         function = ast.Attribute(ast.Name(SUPPORT, ast.Load()), name, ast.Load())
-        call = ast.copy_location(ast.Call(function, list(args), []), args[-1])
+        call = ast.copy_location(ast.Call(function, list(args), []), at or args[-1])
         for node in (function, function.value):
             ast.copy_location(node, call)
         return call
@@ -113,6 +113,10 @@ class _Rewriter(ast.NodeTransformer):
             return self._refused("ChainedAssign", node)
         if any(isinstance(part, ast.Starred) for part in ast.walk(node.targets[0])):
             return self._refused("StarredTarget", node)
+        if any(
+            isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) for part in ast.walk(node.targets[0])
+        ):
+            return self._refused("AttributeTarget", node)
         self.generic_visit(node)
         node.value = self._bound(node.targets[0], node.value)
         return node
@@ -207,11 +211,12 @@ class _Rewriter(ast.NodeTransformer):
         node.orelse = [self._refused("Else", self._else_of(one)) for one in node.orelse[:1]]
         return node
 
-    def visit_While(self, node: ast.While) -> ast.AST:
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
         self.generic_visit(node)
-        node.test = self._call("repeats", node.test)
+        begin, trips = self._keep(self._call("Trips", at=node.test))
+        node.test = self._call("repeats", trips, node.test)
         node.orelse = [self._refused("Else", self._else_of(one)) for one in node.orelse[:1]]
-        return node
+        return [ast.copy_location(ast.Expr(begin), node.test), node]
 
     def _else_of(self, first: ast.stmt) -> ast.stmt:
         """A statement at the place of the word `else` in front of `first`: it is the first one of its line."""

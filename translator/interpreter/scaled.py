@@ -10,6 +10,8 @@ import numpy as np
 from ..diagnostics import DTypeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, int8
+from ..language.hints import shown
+from ..language.tile_hints import no_scaled_operand
 from ..ops.casts import numpy_type
 from ..ops.scaled import FP4, FP4_MAGNITUDES, NAN_SCALE, computed_in, operand_type, scale_group
 from .arguments import Arguments, constant, optional_tile
@@ -32,7 +34,9 @@ def _widened(a: Arguments, name: str, format_: object, wide: DType, fast: bool, 
     """An operand times its scales, as a tile of `wide`; computed with K as the last axis."""
     tile, scale = unwrap(a[name]), optional_tile(a[f"{name}_scale"])
     if not isinstance(tile, Tile) or len(tile.shape) < 2 or not isinstance(tile.element, DType):
-        raise DTypeError(f"{name} of tl.dot_scaled must be a tile of rank 2 or 3, not {tile!r}")
+        given = f"a value of type {tile.type}" if isinstance(tile, Tile) else shown(tile)
+        cause, remedy = no_scaled_operand(name, given)
+        raise DTypeError(cause, None, remedy)
     bits = operand_type(name, tile.element, format_)
     values = np.swapaxes(tile.values, -1, -2) if transposed else tile.values
     if format_ == FP4:

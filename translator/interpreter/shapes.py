@@ -11,6 +11,7 @@ from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.constexpr import plain
 from ..language.dtypes import DType, int32
 from ..language.hints import check_arange, check_size, no_grid_axis, no_permutation, no_two_axes
+from ..language.tile_hints import no_broadcast, no_reshape, no_single_number, no_squeeze
 from ..ops.casts import numpy_type
 from .arguments import Arguments, axis_of, constant, dtype_of, shape_of
 from .program import running
@@ -60,7 +61,8 @@ def _cast(a: Arguments) -> Tile:
 def _item(a: Arguments) -> Tile:
     tile = as_tile(a["input"])
     if tile.numel != 1 or not isinstance(tile.element, DType):
-        raise ShapeError(f"item() takes a tile of one number, not {tile.element}{list(tile.shape)}")
+        cause, remedy = no_single_number(tile.type)
+        raise ShapeError(cause, None, remedy)
     return tile.like(tile.values.reshape(()))
 
 
@@ -71,7 +73,8 @@ def _broadcast_to(a: Arguments) -> Tile:
         and all(side in (1, wanted) for side, wanted in zip(tile.shape, shape, strict=True))
     )
     if not fits:
-        raise ShapeError(f"cannot broadcast {tile.element}{list(tile.shape)} to {list(shape)}")
+        cause, remedy = no_broadcast(tile.type, shape)
+        raise ShapeError(cause, None, remedy)
     return tile.like(np.broadcast_to(tile.values, shape))
 
 
@@ -104,9 +107,8 @@ def reshaped(tile: Tile, shape: tuple[int, ...]) -> Tile:
       ShapeError: when it has another number of elements.
     """
     if np.prod(shape, dtype=np.int64) != tile.numel:
-        raise ShapeError(
-            f"reshape() cannot change total number of elements in tensor: {list(tile.shape)} to {list(shape)}"
-        )
+        cause, remedy = no_reshape(tile.type, tile.numel, shape)
+        raise ShapeError(cause, None, remedy)
     return tile.like(tile.values.reshape(shape))
 
 
@@ -114,7 +116,8 @@ def _squeeze(a: Arguments) -> Tile:
     tile = as_tile(a["x"])
     axis = axis_of(a["dim"], len(tile.shape))
     if tile.shape[axis] != 1:
-        raise ShapeError(f"squeeze of axis {axis} of {list(tile.shape)}: its side is not 1")
+        cause, remedy = no_squeeze(axis, tile.type)
+        raise ShapeError(cause, None, remedy)
     return tile.like(np.squeeze(tile.values, axis))
 
 

@@ -6,7 +6,7 @@ import builtins
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
-from types import MethodType
+from types import MethodType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,12 @@ from ..language.constexpr import constexpr, plain, unwrap
 from ..language.dtypes import DType
 from ..language.hints import NO_RANGE, check_ordered, no_bounds, no_form, no_range_argument, uncallable
 from ..language.targets import cuda_capability_geq
+from ..language.tile_hints import defined_twice
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
 from .arguments import constant
 from .blocks import BlockPointer, Descriptor
+from .carried import Trips
 from .places import user_line
 from .program import running
 from .tile import Known, Tile, apply, as_tile
@@ -58,7 +60,8 @@ def declared(name: str, value: Any) -> Any:
       DTypeError: when it is.
     """
     if isinstance(sys._getframe(1).f_locals.get(name), constexpr):
-        raise DTypeError(f"{name} is already defined; a constexpr cannot be defined twice")
+        cause, remedy = defined_twice(name)
+        raise DTypeError(cause, None, remedy)
     return compile_time(value)
 
 
@@ -184,6 +187,9 @@ def _is_instance(value: Any, classes: Any) -> bool:
 
 def owner(name: str, value: Any) -> Any:
     """What `value.value` and `value.type` are asked of: a number, as a side of a shape, is a `tl.constexpr` without being one."""
+    if name == "type" and isinstance(value, builtins.tuple) and not hasattr(value, name):
+        types = [owner(name, item).type for item in value]
+        return SimpleNamespace(type=values.tuple_type(types, getattr(value, "_fields", None)))
     if isinstance(value, constexpr) or hasattr(value, name) or _is_run_time(value):
         return value
     has_type = value is None or isinstance(value, (bool, int, float, str))
@@ -240,12 +246,14 @@ def refused(kind: str) -> None:
     raise UnsupportedLanguageConstruct(cause, None, remedy)
 
 
-def repeats(condition: Any) -> Any:
-    """The condition of a `while` loop.
+def repeats(trips: Trips, condition: Any) -> Any:
+    """The condition of a `while` loop, which is asked for in front of each of its trips and behind the last.
 
     Raises:
       NotConstexprError: for a compile-time value, which no trip of the loop can change.
+      DTypeError: see `Trips.check`.
     """
+    trips.check()
     test = condition.value if isinstance(condition, control.condition) else condition
     if not isinstance(test, Tile):
         raise NotConstexprError("the condition of a while loop is a compile-time value", None, "use for or if")
@@ -253,7 +261,8 @@ def repeats(condition: Any) -> Any:
 
 
 def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:
-    types = [bound.element for bound in bounds if isinstance(bound.element, DType) and bound.element.is_int()]
+    elements = [bound.element for bound in bounds if isinstance(bound.element, DType)]
+    types = [element for element in elements if element.is_int() and not element.is_bool()]
     if len(types) < len(bounds) or any(bound.shape for bound in bounds):
         shown = [f"{bound.element}{list(bound.shape) or ''}" for bound in bounds]
         cause, remedy = no_bounds(shown, any(bound.shape for bound in bounds))
@@ -265,4 +274,11 @@ def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:
         program = running.get().memory.program
         raise KernelFaultError(f"the step of a range is 0 at {user_line()}, program {program}")
     values = builtins.range(*numbers)
-    return (Tile(np.asarray(index).astype(array_type), common) for index in values)
+    return _trips(Tile(np.asarray(index).astype(array_type), common) for index in values)
+
+
+def _trips(indices: Iterator[Tile]) -> Iterator[Tile]:
+    trips = Trips()
+    for index in indices:
+        yield index
+        trips.check(index)

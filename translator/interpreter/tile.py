@@ -18,6 +18,7 @@ from ..language.hints import (
     check_size,
     instead_of,
     no_assignment,
+    no_form,
     no_item,
     no_order,
     no_power,
@@ -127,6 +128,13 @@ class Tile(tensor):
 
     def __rpow__(self, base: Any) -> Any:
         return self.__pow__(self)
+
+    def __matmul__(self, other: Any) -> Any:
+        cause, remedy = no_form("MatrixMultiply")
+        raise UnsupportedLanguageConstruct(cause, None, remedy)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self.__matmul__(other)
 
     def __iter__(self) -> Any:
         raise DTypeError("a single value cannot be taken apart", None, "only tuples have items")

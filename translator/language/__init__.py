@@ -24,7 +24,17 @@ from .namespaces import LIBDEVICE as _LIBDEVICE
 from .namespaces import elementwise as _elementwise
 from .namespaces import extra, libdevice, math, target_info
 from .undocumented import CONSTEXPR_0, _is_power_of_two, _log2, _unwrap_if_constexpr, get_int_dtype, str_to_ty
-from .values import PropagateNan, block_type, const, constexpr_type, pointer_type, tensor, tensor_descriptor, tuple
+from .values import (
+    PropagateNan,
+    block_type,
+    const,
+    constexpr_type,
+    pointer_type,
+    tensor,
+    tensor_descriptor,
+    tuple,
+    tuple_type,
+)
 
 TRITON_MAX_TENSOR_NUMEL = MOST_ELEMENTS
 pi32_t = pointer_type(_DTYPES["int32"])
@@ -59,7 +69,7 @@ __all__ = [
     "CONSTEXPR_0", "NOT_YET", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "_is_power_of_two", "_log2",
     "_unwrap_if_constexpr", "block_type", "condition", "const",
     "constexpr", "constexpr_function", "constexpr_type", "dtype", "extra", "get_int_dtype", "libdevice", "math", "pi32_t",
-    "pointer_type", "range", "static_range", "str_to_ty", "target_info", "tensor", "tensor_descriptor", "tuple",
+    "pointer_type", "range", "static_range", "str_to_ty", "target_info", "tensor", "tensor_descriptor", "tuple", "tuple_type",
     *_builtins, *_DTYPES, *(dtype.word for dtype in _ELSEWHERE),
 ]  # fmt: skip
 

@@ -247,7 +247,11 @@ def of_this_gpu(dtype: Element) -> Element:
     """
     if dtype in ELSEWHERE:
         usable = tuple(sorted(one.name for one in DTYPES if one.is_fp8()))
-        raise DTypeError(f"type {dtype} not supported in this architecture. The supported fp8 dtypes are {usable}")
+        raise DTypeError(
+            f"type {dtype} not supported in this architecture. The supported fp8 dtypes are {usable}",
+            None,
+            "use one of them",
+        )
     if dtype == void:
-        raise DTypeError("no value has the type tl.void")
+        raise DTypeError("no value has the type tl.void", None, "name the type of the elements")
     return dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType, NoneType
@@ -26,6 +27,11 @@ _FORMS = {  # by words of our own where Python has none
     "Else": ("else of a loop", "loops of kernels have no break, so write what stands there behind the loop"),
     "ChainedAssign": ("a chained assignment", "write one assignment per line"),
     "StarredTarget": ("* in the target of an assignment", "name each item, or index the tuple: rest = items[1:]"),
+    "AttributeTarget": ("assignment to an attribute", "assign to a plain name"),
+    "MatrixMultiply": (
+        "the operator @ is not supported on run-time values",
+        "tl.dot multiplies matrices: write tl.dot(x, y)",
+    ),
     "Keywords": ("**kwargs in a call", "name the arguments"),
     "NestedComprehension": ("this form of comprehension", "write it with one `for` and one name"),
 }
@@ -105,6 +111,13 @@ def element_type(value: Any) -> Element:
     raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}", None, remedy)
 
 
+_INSTEAD_OF_OBJECTS = {  # by what the frontend and the interpreter both call them
+    "BlockPointer": "read it with tl.load",
+    "Descriptor": "read a block of it, as x.load([row, column])",
+    "Method": "call it, with parentheses",
+}
+
+
 def instead_of(value: Any) -> str:
     """What to write where a number or a tile is needed and something else stands."""
     if value is None:
@@ -115,7 +128,18 @@ def instead_of(value: Any) -> str:
         return "take one of its items, as x[0], or one name for each, as a, b = x"
     if isinstance(value, ModuleType):
         return f"write a name of it, as {_MODULES.get(value.__name__, value.__name__)}.name"
-    return "call it, with parentheses" if callable(value) and not isinstance(value, type) else ""
+    if type(value).__name__ in _INSTEAD_OF_OBJECTS:
+        return _INSTEAD_OF_OBJECTS[type(value).__name__]
+    if isinstance(value, str):
+        return "a text can be compared, as x == 'text', and chosen by; of a number in it, pass the number"
+    if isinstance(value, enum.Enum):
+        return "take its number: of a parameter MODE, whose own .value is the member, as MODE.value.value"
+    of = type(value)  # an object itself may import what it is asked for
+    if hasattr(of, "shape") and hasattr(of, "dtype"):
+        return "pass an array as an argument that is not annotated tl.constexpr, and read it with tl.load"
+    if callable(value):
+        return "" if isinstance(value, type) else "call it, with parentheses"
+    return "take a number that is a member of it, as x.name"
 
 
 def no_form(kind: str) -> tuple[str, str]:
@@ -312,11 +336,25 @@ def no_launch(name: str) -> tuple[str, str]:
 
 
 def no_bounds(types: Sequence[str], has_tile: bool) -> tuple[str, str]:
-    """What is wrong with bounds of a range that are no integers, and what to do about it."""
+    """What is wrong with bounds of a range that are no integers, and what to do about it.
+
+    Conditions are none: Python takes True for 1, Triton for -1.
+    """
     remedy = "a bound is one number: take one, as with tl.max(x, axis=0)" if has_tile else "cast them to tl.int32"
     if any(text.startswith("*") for text in types):
         remedy = "load the number that a pointer points to, with tl.load"
+    elif "i1" in types:
+        remedy = "write an if for a condition, or make a number of it, as condition.to(tl.int32)"
     return f"For loop bounds and step must all be ints, are ({', '.join(types)})", remedy
+
+
+def no_carried_type(name: str, before: object, after: object) -> tuple[str, str]:
+    """What is wrong with a variable that a loop makes one of another type, and what to do about it."""
+    cause = (
+        f"Loop-carried variable {name} has initial type {before} but is re-assigned to {after} in loop! "
+        "Please make sure that the type stays consistent."
+    )
+    return cause, f"give {name} its final type and shape before the loop"
 
 
 def no_range_argument(name: str, hints: Iterable[str]) -> tuple[str, str]:

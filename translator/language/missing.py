@@ -10,7 +10,7 @@ from ..absent import closest
 NOT_YET = frozenset(
     """associative_scan cumsum cumprod sort topk bitonic_merge histogram gather flip rand rand4x randint randint4x
     randn randn4x philox philox_impl pair_uniform_to_normal uint_to_uniform_float inline_asm_elementwise
-    map_elementwise aggregate aggregate_replace tuple_type slice globaltimer smid
+    map_elementwise aggregate aggregate_replace slice globaltimer smid
     convert_custom_float8_sm70 convert_custom_float8_sm80""".split()
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import enum
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..frozen import frozen
@@ -49,6 +49,9 @@ class constexpr_type:  # noqa: N801 (Triton's name)
 
     value: Any
 
+    def __repr__(self) -> str:
+        return f"constexpr_type[{self.value}]"
+
 
 class const:  # noqa: N801 (Triton's name)
     """Annotation of a pointer parameter that is only read."""
@@ -78,6 +81,34 @@ class pointer_type(metaclass=_Instances):  # noqa: N801 (Triton's name)
         return PointerType(element_ty, const)
 
 
+class tuple_type:  # noqa: N801 (Triton's name)
+    """The type of a tuple: `x.type`; the types of its items are taken by their numbers."""
+
+    def __init__(self, types: Iterable[Any], fields: Iterable[str] | None = None) -> None:
+        """The type of tuples of these types; `fields` are the names of a namedtuple's items."""
+        self.types = builtins.tuple(types)
+        self.fields = builtins.tuple(fields) if fields else None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple_type) and (self.types, self.fields) == (other.types, other.fields)
+
+    def __hash__(self) -> int:
+        return hash((self.types, self.fields))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.types)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.types[index]
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def __repr__(self) -> str:
+        names = [f"{name}: " for name in self.fields] if self.fields else [""] * len(self.types)
+        return f"[{', '.join(f'{name}{one}' for name, one in zip(names, self.types, strict=True))}]"
+
+
 class block_type:  # noqa: N801 (Triton's name)
     """The type of a tile: `x.type`."""
 
@@ -86,6 +117,12 @@ class block_type:  # noqa: N801 (Triton's name)
         self.shape = builtins.tuple(int(side) for side in shape)
         self.element_ty = self.scalar = element_ty
         self.numel = math.prod(self.shape)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, block_type) and (self.element_ty, self.shape) == (other.element_ty, other.shape)
+
+    def __hash__(self) -> int:
+        return hash((self.element_ty, self.shape))
 
     def __repr__(self) -> str:
         return f"{self.element_ty}{list(self.shape)}"

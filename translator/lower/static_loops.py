@@ -22,6 +22,7 @@ from dataclasses import fields, replace
 from ..frozen import frozen
 from ..ir.c_tokens import identifiers, pieces
 from ..ir.static_loops import StaticLoop, Trip
+from .text.declarations import Declaration, declaration_of, declared_names
 from .text.names import Names
 from .text.unit import (
     Blank,
@@ -42,14 +43,7 @@ from .text.unit import (
     with_text,
 )
 
-DECLARATION = re.compile(
-    r"(?:const (?![\w ]+\*))?(?P<type>(?:const )?[A-Za-z_][\w:<>]*(?: (?:char|short|int|long))*\**) (?P<name>[A-Za-z_]\w*)"
-    r"(?P<sides>(?:\[[^\]]*\])*)(?: = (?P<value>.*))?;"
-)
-TYPED_BY_VALUE = re.compile(r"const auto ([A-Za-z_]\w*) = ")
 MOST_LOADS = 128  # of a thread that the compiler may start ahead of their uses
-NO_TYPE = frozenset({"auto", "return"})
-FURTHER = re.compile(r", \w+ = ")  # declares another variable in the same line
 
 
 @frozen
@@ -115,7 +109,7 @@ class _Block:
     def __init__(self, kernel: _Kernel) -> None:
         self.kernel, self.shared, self.unequal = kernel, kernel.shared, kernel.unequal
         self.headers: set[str] = set()
-        self.declared: dict[str, re.Match[str]] = {}
+        self.declared: dict[str, Declaration] = {}
         self.own: frozenset[str] = frozenset()  # names that nothing outside of the outermost loop mentions
 
     def with_loops(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -190,13 +184,13 @@ class _Block:
         """A trip that only assigns its variables."""
         kept: list[Node] = []
         for node in trip:
-            declaration = _declaration(node)
-            if declaration is None or (declaration["sides"] and declaration["value"]):
+            declaration = declaration_of(node)
+            if declaration is None or (declaration.sides and declaration.value):
                 kept.append(node)
                 continue
-            self.declared.setdefault(declaration["name"], declaration)
-            if declaration["value"] is not None and isinstance(node, Line):
-                kept.append(replace(node, text=f"{declaration['name']} = {declaration['value']};"))
+            self.declared.setdefault(declaration.name, declaration)
+            if declaration.value is not None and isinstance(node, Line):
+                kept.append(replace(node, text=f"{declaration.name} = {declaration.value};"))
         return tuple(kept)
 
     def _names_for(self, first: tuple[Node, ...], other: tuple[Node, ...]) -> dict[str, str] | None:
@@ -217,7 +211,7 @@ class _Block:
         one, two = self.declared.get(name), self.declared.get(other)
         if one is None or two is None:
             return one is two and (name in self.shared) == (other in self.shared)
-        return (one["type"], one["sides"]) == (two["type"], two["sides"])
+        return (one.type, one.sides) == (two.type, two.sides)
 
     def _own_names(self, nodes: Sequence[Node], start: int, loop: StaticLoop) -> frozenset[str]:
         """What the trips of a loop that begins at a place declare or have in shared memory, and nothing else mentions."""
@@ -237,14 +231,15 @@ class _Block:
         users = [place for place, node in enumerate(nodes) if name in _words([node])]
         if not users:
             return nodes
-        place, node = users[0], nodes[users[0]]
+        place, node, declared = users[0], nodes[users[0]], self.declared[name]
         if len(users) == 1 and isinstance(node, Loop) and node.header in self.headers:
             here: tuple[Node, ...] = (with_blocks(node, lambda block: self._with_declaration(block, name)),)
         elif isinstance(node, Line) and node.text.startswith(f"{name} = "):
-            constant = "const " if _is_assigned_once(nodes, name) and "*" not in self.declared[name]["type"] else ""
-            here = (replace(node, text=f"{constant}{self.declared[name]['type']} {node.text}"),)
+            constant = _is_assigned_once(nodes, name) and not declared.is_pointer
+            whole = replace(declared, value=node.text.removeprefix(f"{name} = ").removesuffix(";"))
+            here = (replace(node, text=whole.line(constant).text),)
         else:
-            here = (Line(f"{self.declared[name]['type']} {name}{self.declared[name]['sides']};"), node)
+            here = (replace(declared, value=None).line(), node)
         return (*nodes[:place], *here, *nodes[place + 1 :])
 
 
@@ -268,29 +263,9 @@ def _respelled(nodes: Iterable[Node], word: str, other: str) -> tuple[Node, ...]
     return block(nodes)
 
 
-def _declaration(node: Node) -> re.Match[str] | None:
-    """What a line declares, if it is one variable of a type that has a name."""
-    found = DECLARATION.fullmatch(node.text) if isinstance(node, Line) else None
-    several = found is not None and FURTHER.search(found["value"] or "")
-    return None if found is None or several or found["type"] in NO_TYPE else found
-
-
 def _declared(nodes: Iterable[Node]) -> set[str]:
     """The names that a block declares itself."""
-    found: set[str] = set()
-    for node in nodes:
-        if isinstance(node, (IndexTile, Place)):
-            found.add(node.name)
-        elif (declaration := _declaration(node)) is not None:
-            found.add(declaration["name"])
-        elif isinstance(node, (Line, Loop)) and (named := TYPED_BY_VALUE.match(_first_line(node))):
-            found.add(named[1])
-    return found
-
-
-def _first_line(node: Line | Loop) -> str:
-    """A line, or what stands in front of a block: of a function's, its name."""
-    return node.text if isinstance(node, Line) else node.header
+    return {name for node in nodes for name in declared_names(node)}
 
 
 def _ends(node: Node, loop: StaticLoop) -> bool:

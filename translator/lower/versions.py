@@ -37,7 +37,7 @@ def versions_of_one_array(
     assigned = {parameter.variable: -1 for parameter in kernel.parameters}  # where each variable is first
     assignments: dict[Variable, Statement] = {}
     last_seen = dict(assigned)
-    for _, statement, variable, is_target in occurrences(kernel.body, (), {v: values[v] for v in lazy}):
+    for _, statement, variable, is_target in occurrences(kernel.body, {v: values[v] for v in lazy}):
         last_seen[variable] = order.setdefault(statement, len(order))
         if is_target:
             assigned.setdefault(variable, last_seen[variable])

@@ -89,7 +89,9 @@ def check_descriptor(last_stride: Any, block_shape: tuple[int, ...], dtype: DTyp
     """
     rank = len(block_shape)
     if not 1 <= rank <= MAX_RANK:
-        raise ArgumentError(f"Expected 1 <= ndim <= {MAX_RANK} but got {rank} dimensions")
+        raise ArgumentError(
+            f"Expected 1 <= ndim <= {MAX_RANK} but got {rank} dimensions", None, "write a side for each axis"
+        )
     if last_stride is None:
         raise NotConstexprError(
             "Tensor descriptor last dim must be 1, known when the kernel is translated", None, "write 1 as last stride"
@@ -100,7 +102,9 @@ def check_descriptor(last_stride: Any, block_shape: tuple[int, ...], dtype: DTyp
     if size < MIN_ROW_BYTES:
         raise ArgumentError(
             f"Descriptor block shape must have at least {MIN_ROW_BYTES} bytes in the last dimension, but got "
-            f"{int(block_shape[-1])} * {dtype.itemsize} = {size} bytes"
+            f"{int(block_shape[-1])} * {dtype.itemsize} = {size} bytes",
+            None,
+            f"make the last side of the block {MIN_ROW_BYTES // dtype.itemsize} or more",
         )
 
 
@@ -112,7 +116,11 @@ def check_rows(block_shape: tuple[int, ...], indices: DType | None, rank_of_indi
     """
     if len(block_shape) != 2 or block_shape[0] != 1:
         raise ArgumentError(
-            f"gather and scatter need a descriptor of a matrix with blocks of 1 row, not {[int(s) for s in block_shape]}"
+            f"gather and scatter need a descriptor of a matrix with blocks of 1 row, not {[int(s) for s in block_shape]}",
+            None,
+            "make one with the block shape [1, columns]",
         )
     if indices is None or indices.short not in ("i16", "i32") or rank_of_indices != 1:
-        raise ArgumentError("x_offsets must be a tile of int32 (or int16) of one axis")
+        raise ArgumentError(
+            "x_offsets must be a tile of int32 (or int16) of one axis", None, "cast them, as x_offsets.to(tl.int32)"
+        )

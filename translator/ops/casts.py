@@ -74,10 +74,12 @@ def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: 
     ):
         raise DTypeError("fp_downcast_rounding should be set only for truncating fp conversions", None, "leave it out")
     if rounding not in (None, "rtne", "rtz"):
-        raise DTypeError(f"fp_downcast_rounding must be 'rtne' or 'rtz', not {shown(rounding)}")
+        raise DTypeError(
+            f"fp_downcast_rounding must be 'rtne' or 'rtz', not {shown(rounding)}", None, "leave it out for 'rtne'"
+        )
     fp8_and_int = (source.is_fp8() and wanted.is_int()) or (wanted.is_fp8() and source.is_int())
     if fp8_and_int and not bitcast:
-        raise DTypeError(f"cannot cast {source} to {wanted}: go through a wider float, as x.to(tl.float32)")
+        raise DTypeError(f"cannot cast {source} to {wanted}", None, "go through a wider float, as x.to(tl.float32)")
 
 
 # --------------------------------------------------------------------------------------------------------- CUDA

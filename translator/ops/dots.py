@@ -81,7 +81,9 @@ def dot_types(
         )
     fp8 = left.is_fp8()
     if fp8 and max_num_imprecise_acc is not None and max_num_imprecise_acc > depth:
-        raise ArgumentError(f"max_num_imprecise_acc ({max_num_imprecise_acc}) must be <= K ({int(depth)})")
+        raise ArgumentError(
+            f"max_num_imprecise_acc ({max_num_imprecise_acc}) must be <= K ({int(depth)})", None, "leave it out"
+        )
     precision = _precision(input_precision, allow_tf32, default_precision)
     return DotTypes(result, precision if left == float32 else "ieee", max_num_imprecise_acc if fp8 else None)
 
@@ -136,7 +138,9 @@ def _precision(wanted: str | None, allow_tf32: bool | None, default: str) -> str
         wanted = "ieee" if allow_tf32 is not None and not allow_tf32 else default
     precision = wanted.lower() if isinstance(wanted, str) else wanted
     if precision not in PRECISIONS:
-        raise ArgumentError(f"input_precision must be one of {', '.join(PRECISIONS)}. Got {shown(wanted)}")
+        raise ArgumentError(
+            f"input_precision must be one of {', '.join(PRECISIONS)}. Got {shown(wanted)}", None, "leave it out"
+        )
     return precision
 
 

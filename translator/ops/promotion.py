@@ -30,6 +30,8 @@ from .registry import Operand, Resolved
 
 SMALLEST_NORMAL_FP32 = 2.0**-126
 LARGEST_FP32 = (2 - 2**-23) * 2.0**127
+CAST = "cast first, as x.to(tl.float32)"
+WIDER = "cast to a wider float first, as x.to(tl.float32)"
 KINDS = {"bool": 0, "signed": 1, "unsigned": 1, "float": 2}
 
 
@@ -90,7 +92,9 @@ def _promote_fp8(left: DType, right: DType) -> DType:
         return left
     other = right if left.is_fp8() else left
     if other.is_int():
-        raise DTypeError(f"invalid operands of type {left} and {right}: cast the 8-bit float first")
+        raise DTypeError(
+            f"invalid operands of type {left} and {right}", None, "cast the 8-bit float first, as x.to(tl.float16)"
+        )
     if left.is_fp8() and right.is_fp8():
         return float16
     return {float16: float16, bfloat16: float32}.get(other, other)
@@ -116,11 +120,15 @@ def adapted(literal: int | float | bool, tensor: DType) -> DType:
         low, high = tensor.get_int_min_value(), tensor.get_int_max_value()
         if tensor.is_int_unsigned() and literal < 0:
             raise DTypeError(
-                f"cannot perform a binary operation between an unsigned tensor ({tensor}) and a negative scalar ({literal})"
+                f"cannot perform a binary operation between an unsigned tensor ({tensor}) and a negative scalar ({literal})",
+                None,
+                "cast the tensor to a signed type first, as x.to(tl.int64)",
             )
         if not low <= literal <= high:
             raise DTypeError(
-                f"Scalar {literal} is out of range for type {tensor.word}; cast the other operand to a wider one"
+                f"Scalar {literal} is out of range for type {tensor.word}",
+                None,
+                "cast the other operand to a wider one, as x.to(tl.int64)",
             )
     return tensor
 
@@ -158,7 +166,7 @@ def arithmetic(operands: tuple[Operand, ...]) -> Resolved:
     """`+ - *`: the common type."""
     common = computation_type(operands)
     if common.is_fp8():
-        raise DTypeError(f"arithmetic on {common} is not possible: cast to a wider float first, as x.to(tl.float32)")
+        raise DTypeError(f"arithmetic on {common} is not possible", None, WIDER)
     return Resolved((common, common), common, literals_adapt=True)
 
 
@@ -177,7 +185,7 @@ def integer_division(operands: tuple[Operand, ...]) -> Resolved:
     """`//`: integers of one signedness."""
     common = computation_type(operands, division=True)
     if not common.is_int():
-        raise DTypeError(f"unexpected type {common} for //: it divides integers only; write tl.floor(x / y)")
+        raise DTypeError(f"unexpected type {common} for //: it divides integers only", None, "write tl.floor(x / y)")
     _require_integer_division(operands)
     return Resolved((common, common), common)
 
@@ -203,7 +211,9 @@ def _require_same_sign(operands: tuple[Operand, ...]) -> None:
     left, right = adapted_types(operands)
     if left.is_int_signed() != right.is_int_signed():
         raise DTypeError(
-            f"Cannot use /, #, or % with {left} and {right} because they have different signedness; cast one of them first"
+            f"Cannot use /, #, or % with {left} and {right} because they have different signedness",
+            None,
+            f"cast one of them first, as x.to(tl.{left.word})",
         )
 
 
@@ -223,8 +233,9 @@ def left_shift(operands: tuple[Operand, ...]) -> Resolved:
     bits = number_type(resolved.result).bits
     if count is not None and not 0 <= count < bits:
         raise DTypeError(
-            f"a shift of {resolved.result} by {count}, which is not defined: a count is 0 to {bits - 1}; "
-            "cast to a wider type first"
+            f"a shift of {resolved.result} by {count}, which is not defined: a count is 0 to {bits - 1}",
+            None,
+            "cast to a wider type first, as x.to(tl.int64)",
         )
     return resolved
 
@@ -273,7 +284,9 @@ def logical(operands: tuple[Operand, ...]) -> Resolved:
     for operand in operands:
         own = own_type(operand)
         if not own.is_bool():
-            raise DTypeError(f"and, or and not take conditions, not values of type {own}: compare it first, as x != 0")
+            raise DTypeError(
+                f"and, or and not take conditions, not values of type {own}", None, "compare it first, as x != 0"
+            )
     return Resolved((int1,) * len(operands), int1)
 
 
@@ -287,7 +300,7 @@ def negation(operands: tuple[Operand, ...]) -> Resolved:
     """Unary minus."""
     own = own_type(operands[0])
     if own.is_fp8():
-        raise DTypeError(f"arithmetic on {own} is not possible: cast to a wider float first")
+        raise DTypeError(f"arithmetic on {own} is not possible", None, WIDER)
     return Resolved((own,), own)
 
 
@@ -306,7 +319,7 @@ def wide_float(operands: tuple[Operand, ...]) -> Resolved:
     common = float64 if float64 in types else float32
     for dtype in types:
         if dtype not in (float32, float64):
-            raise DTypeError(f"Expected dtype ['fp32', 'fp64'] but got {dtype}: cast first, as x.to(tl.float32)")
+            raise DTypeError(f"Expected dtype ['fp32', 'fp64'] but got {dtype}", None, CAST)
     return Resolved((common,) * len(types), common)
 
 
@@ -314,7 +327,7 @@ def single_float(operands: tuple[Operand, ...]) -> Resolved:
     """Functions that exist for fp32 only."""
     for operand in operands:
         if own_type(operand) != float32:
-            raise DTypeError(f"Expected dtype ['fp32'] but got {own_type(operand)}: cast first, as x.to(tl.float32)")
+            raise DTypeError(f"Expected dtype ['fp32'] but got {own_type(operand)}", None, CAST)
     return Resolved((float32,) * len(operands), float32)
 
 
@@ -365,7 +378,7 @@ def exact(*overloads: tuple[tuple[str, ...], str]) -> Callable[[tuple[Operand, .
                 if given == wanted:
                     return Resolved(tuple(DTYPES_BY_WORD[word] for word in wanted), DTYPES_BY_WORD[result])
         choices = " or ".join(f"({', '.join(wanted)})" for wanted, _ in overloads)
-        raise DTypeError(f"input arg type does not match: got ({', '.join(types)}), expected {choices}; cast first")
+        raise DTypeError(f"input arg type does not match: got ({', '.join(types)}), expected {choices}", None, CAST)
 
     return rule
 

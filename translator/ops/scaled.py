@@ -27,10 +27,18 @@ def operand_type(name: str, dtype: DType, format_: object) -> DType:
       ArgumentError, DTypeError: for another format, or a type that does not hold it.
     """
     if not isinstance(format_, str) or format_ not in FORMATS:
-        raise ArgumentError(f"{name}_format must be one of {', '.join(FORMATS)}, not {shown(format_)}")
+        raise ArgumentError(
+            f"{name}_format must be one of {', '.join(FORMATS)}, not {shown(format_)}",
+            None,
+            f'write {name}_format="e4m3"',
+        )
     wanted = FORMATS[format_]
     if dtype not in (wanted, uint8 if wanted.bits == 8 else uint16):
-        raise DTypeError(f"{name} of format {format_} must be of type {wanted}, or unsigned bits of it, not {dtype}")
+        raise DTypeError(
+            f"{name} of format {format_} must be of type {wanted}, or unsigned bits of it, not {dtype}",
+            None,
+            f"cast it, as x.to(tl.{wanted.word}, bitcast=True)",
+        )
     return wanted
 
 
@@ -48,10 +56,14 @@ def scale_group(name: str, shape: tuple[int, ...], depth: int, rows: int, scale:
       ShapeError, DTypeError: when it does not fit.
     """
     if scale not in (uint8, int8, float8e4nv):  # of int8 the bits count
-        raise DTypeError(f"{name}_scale must be uint8 (e8m0) or float8e4nv, not {scale}")
+        raise DTypeError(
+            f"{name}_scale must be uint8 (e8m0) or float8e4nv, not {scale}", None, "load bytes of e8m0, or pass None"
+        )
     groups = [group for group in GROUPS if len(shape) >= 2 and shape[-1] * group == depth]
     if not groups or shape[-2] != rows:
         raise ShapeError(
-            f"{name}_scale has the shape {[int(side) for side in shape]}; [{int(rows)}, {int(depth)} / 32] is expected"
+            f"{name}_scale has the shape {[int(side) for side in shape]}; [{int(rows)}, {int(depth)} / 32] is expected",
+            None,
+            "a scale is for 32 elements along K, which is its last axis, for both operands",
         )
     return groups[0]

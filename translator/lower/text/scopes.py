@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...frozen import frozen
-from ...ir.nodes import Assign, Expr, For, Inlined, Statement, Variable, While
-from ...ir.walk import bodies, read_variables, statements, used_variables
+from ...ir.nodes import Expr, For, Inlined, Statement, Variable, While
+from ...ir.walk import assigned_variables, bodies, read_variables, statements, used_variables
 
 BlockPath = tuple[tuple[Statement, int], ...]  # (a compound statement, number of its block), outermost first
 
@@ -43,7 +43,7 @@ class Scopes:
 def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr]) -> Scopes:
     """Finds declarations; `definitions` has the expressions of variables that are spelled where they are used."""
     found: dict[Variable, list[tuple[BlockPath, Statement, bool]]] = {}
-    for path, statement, variable, assigns in occurrences(body, (), definitions):
+    for path, statement, variable, assigns in occurrences(body, definitions):
         found.setdefault(variable, []).append((path, statement, assigns))
     loop_variables = {s.variable: s for s in statements(body) if isinstance(s, For)}
     before: dict[Statement, list[Variable]] = {}
@@ -84,28 +84,33 @@ def _common(left: BlockPath, right: BlockPath) -> BlockPath:
 
 
 def occurrences(
-    body: tuple[Statement, ...], path: BlockPath, definitions: Mapping[Variable, Expr]
-) -> Iterator[tuple[BlockPath, Statement, Variable, bool]]:
+    body: tuple[Statement, ...], definitions: Mapping[Variable, Expr]
+) -> list[tuple[BlockPath, Statement, Variable, bool]]:
     """(block, statement, variable, whether it is assigned) in text order."""
+    found: list[tuple[BlockPath, Statement, Variable, bool]] = []
+    _add_occurrences(found, body, (), definitions)
+    return found
+
+
+def _add_occurrences(
+    found: list[tuple[BlockPath, Statement, Variable, bool]],
+    body: tuple[Statement, ...],
+    path: BlockPath,
+    definitions: Mapping[Variable, Expr],
+) -> None:
     for statement in body:
         inside = isinstance(statement, While) and bool(statement.prelude)
         if not inside:
-            for variable in _reads(statement, definitions):
-                yield path, statement, variable, False
-        if isinstance(statement, For):
-            yield path, statement, statement.variable, True
-        elif isinstance(statement, Assign):
-            for target in statement.targets:
-                yield path, statement, target, True
+            found += [(path, statement, variable, False) for variable in _reads(statement, definitions)]
+        found += [(path, statement, variable, True) for variable in assigned_variables(statement)]
         for number, block in enumerate(bodies(statement)):
             if isinstance(statement, Inlined):  # its statements stand in the caller's block
-                yield from occurrences(block, path, definitions)
+                _add_occurrences(found, block, path, definitions)
                 continue
             step = (statement, 0 if isinstance(statement, While) else number)
-            yield from occurrences(block, (*path, step), definitions)
+            _add_occurrences(found, block, (*path, step), definitions)
             if inside and number == 0:
-                for variable in _reads(statement, definitions):
-                    yield (*path, step), statement, variable, False
+                found += [((*path, step), statement, variable, False) for variable in _reads(statement, definitions)]
 
 
 def _reads(statement: Statement, definitions: Mapping[Variable, Expr]) -> Iterator[Variable]:

@@ -25,8 +25,8 @@ def same_source(one: Origin, other: Origin) -> bool:
 
 def is_repeated(context: Context, group: list[Statement]) -> bool:
     """Whether the other role has shown the same code under its tag already."""
-    lines = _lines(group)
-    return context.role.name == "consumer" and bool(lines) and set(lines) <= context.role.shared_lines.same
+    lines = _lines(group) if context.role.name == "consumer" else []
+    return bool(lines) and set(lines) <= context.role.shared_lines.same
 
 
 def is_elsewhere(context: Context, group: list[Statement]) -> bool:

@@ -71,6 +71,8 @@ class _Starts:
 
     def _still(self, known: Mapping[Expr, Variable], statement: Statement) -> dict[Expr, Variable]:
         """The pointers that are made of nothing that a statement changes."""
+        if not known:
+            return {}
         changed = {v for v in assigned_inside(statement) if self.facts.assignments[v] > 1}
         return {start: v for start, v in known.items() if changed.isdisjoint(used_variables(start))}
 
