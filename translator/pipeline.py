@@ -155,12 +155,17 @@ def _translated(
 
 
 def _name_types(error: CompilationError, arguments: tuple[Argument, ...]) -> None:
-    """Has an error that speaks of a type say which compile-time argument it came from: a signature needs its value."""
+    """Has an error that speaks of a type say which compile-time arguments it came from: a signature needs their values."""
+    found = []
     for number, one in enumerate(arguments, 1):
         type_ = one.value if isinstance(one, ConstantArgument) else None
         if isinstance(type_, DType) and re.search(rf"\btl\.{type_.word}\b", error.cause):
-            own = f"argument {number}, {one.name}, is that type: where it is to be a number, a signature has the number"
-            error.remedy = f"{own}; {error.remedy}" if error.remedy else own
+            found.append(f"{number}, {one.name}")
+    if not found:
+        return
+    own = f"argument {found[0]}, is" if len(found) == 1 else f"each of the arguments {'; '.join(found)} is"
+    own += " that type: where it is to be a number, a signature has the number"
+    error.remedy = f"{own}; {error.remedy}" if error.remedy else own
 
 
 def _renamed(kernel: Kernel, name: str) -> Kernel:

@@ -239,6 +239,7 @@ def test_sums_of_8_bit_floats_stay_outside() -> None:
 
 WRONG = [
     (("fp16", "fp32", None, None, None, None), {}, errors.DTypeError, "Both operands must be same dtype. Got fp16 and fp32"),
+    (("fp32", "i32", None, None, None, None), {}, errors.DTypeError, "Both operands must be same dtype. Got fp32 and i32"),
     (("u8", "u8", None, None, None, None), {}, errors.DTypeError, "only int8 supported!"),
     (("i32", "i32", None, None, None, None), {}, errors.DTypeError, "only int8 supported!"),
     (("bf16", "bf16", None, None, None, "bf16"), {}, errors.DTypeError, "out_dtype=bfloat16 is unsupported"),

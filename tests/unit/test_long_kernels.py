@@ -91,6 +91,17 @@ def test_the_work_grows_with_the_length(kind: str, tmp_path: Path, monkeypatch: 
     assert sizes[1] < sizes[0] * FACTOR * 1.5
 
 
+def test_a_search_follows_no_value_from_every_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deep, "with_room", lambda work: work())
+    step = "    v{k} = tl.load(x_ptr + tl.minimum(i, n - 1), mask=i < n)\n    i = tl.where(v{k} > 0, i + 1, i)\n"
+    load("", tmp_path, "warm").translate(SIGNATURE)
+    counts = []
+    for steps in (8, 24):  # each index is made of the one before, twice
+        kernel = load("".join(step.format(k=k) for k in range(steps)), tmp_path, f"search_{steps}")
+        counts.append(calls(lambda kernel=kernel: kernel.translate(SIGNATURE)))
+    assert counts[1] < counts[0] * 5, f"{counts[1] / counts[0]:.1f} times the calls for 3 times the steps"
+
+
 @pytest.mark.parametrize(
     "body",
     [

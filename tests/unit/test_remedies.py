@@ -230,6 +230,10 @@ def test_a_type_is_not_taken_for_one_whose_name_begins_alike() -> None:
         made_of_types.translate("*fp32, i1, i16")
     assert "argument 3, B, is that type" in caught.value.remedy
     assert "argument 2" not in caught.value.remedy
+    with pytest.raises(errors.CompilationError) as caught:
+        made_of_types.translate("*fp32, i16, i16")
+    assert caught.value.remedy.count("a signature has the number") == 1
+    assert "each of the arguments 2, A; 3, B is that type" in caught.value.remedy
 
 
 @pytest.mark.parametrize("mode", ("cpu", "interpret"))

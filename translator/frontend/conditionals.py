@@ -70,10 +70,11 @@ def _run_time_if(builder: Builder, node: Any, test: Expr, span: Span) -> bool:
     origin = builder.here
     names = builder.source.assigned_by[node]
     own_variables(builder, names)
-    before = dict(builder.scope)
+    before, annotated = dict(builder.scope), set(builder.constexpr_names)
     with builder.into_block() as then:
         first_returns = visit_block(builder, node.body)
     then_scope, builder.scope = builder.scope, dict(before)
+    then_annotated, builder.constexpr_names = builder.constexpr_names, set(annotated)
     siblings = builder.siblings
     builder.siblings = siblings | _made_variables(names, before, then_scope)
     with builder.into_block() as otherwise:
@@ -85,8 +86,9 @@ def _run_time_if(builder: Builder, node: Any, test: Expr, span: Span) -> bool:
     elif second_returns:
         scope = then_scope
     else:
-        scope = merged(builder, before, (then_scope, builder.scope), otherwise, origin, span)
-    builder.scope = scope
+        ended = (then_annotated | builder.constexpr_names) - annotated
+        scope = merged(builder, before, (then_scope, builder.scope), otherwise, origin, span, ended)
+    builder.scope, builder.constexpr_names = scope, annotated  # what a branch annotates is its own, as in Triton
     builder.statements.append(If(origin, test, tuple(then), tuple(otherwise), else_origin))
     return first_returns and second_returns
 
@@ -171,7 +173,7 @@ def conditional_value(builder: Builder, node: Any, condition: Value) -> Value:
     with builder.into_block() as otherwise:
         second = evaluate(builder, node.orelse)
     if {**then_scope, **builder.scope} != before:  # an assignment expression in one of the sides
-        builder.scope = merged(builder, before, (then_scope, builder.scope), otherwise, builder.here, span)
+        builder.scope = merged(builder, before, (then_scope, builder.scope), otherwise, builder.here, span, set())
     if isinstance(first, Const) and first.value is None and isinstance(second, Const) and second.value is None:
         builder.statements.append(If(builder.here, test, tuple(then), tuple(otherwise)))
         return Const(None)

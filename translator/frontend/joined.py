@@ -21,8 +21,9 @@ from .values import Const, Undefined, Value
 
 
 def merged(
-    builder: Builder, before: Scope, after: tuple[Scope, Scope], block: list[Statement], origin: Origin, span: Span
-) -> Scope:
+    builder: Builder, before: Scope, after: tuple[Scope, Scope], block: list[Statement], origin: Origin, span: Span,
+    ended: set[str],
+) -> Scope:  # fmt: skip
     """The names after an `if` of which either branch may have run.
 
     Args:
@@ -32,6 +33,7 @@ def merged(
       block: the second branch, which gets the copies.
       origin: the `if`.
       span: its condition.
+      ended: names that the branches annotated as compile-time values of their own.
     """
     names, (then, otherwise) = dict(before), after
     copies: list[tuple[str, Value, Value]] = []
@@ -43,6 +45,9 @@ def merged(
             names[name] = Undefined(span, "is defined in only one branch of the if")
         elif isinstance(one, Undefined) or isinstance(other, Undefined):
             names[name] = one if isinstance(one, Undefined) else other
+        elif name in ended and all(isinstance(v, Const) for v in (one, other)):
+            why = "is another constexpr in either branch of the if, and ends with it"
+            names[name] = Undefined(span, why, "define it in front of the if, or choose between run-time values")
         elif name not in builder.constexpr_names and any(isinstance(v, Const) and v.is_number for v in (one, other)):
             # The variable of a static loop in a branch, which hardly anybody reads again.
             why = "holds what loops over it left, which is not the same after both branches of the if"

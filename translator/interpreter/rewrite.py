@@ -85,7 +85,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def __init__(self, compile_time: set[str], at_run_time: set[str], lines: list[str]) -> None:
         self.compile_time, self.at_run_time, self.lines = compile_time, at_run_time, lines
-        self.kept = 0
+        self.kept, self.branches = 0, 0
 
     def _call(self, name: str, *args: ast.expr, at: ast.expr | None = None) -> ast.Call:
         """A call of a function of `support.py`, at the place of its last argument, or `at` another."""
@@ -145,9 +145,15 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], value), node)
 
     def _declared(self, target: Any, value: ast.expr) -> ast.expr:
-        if target.id in self.at_run_time:
+        if target.id in self.at_run_time or self.branches:  # what a branch declares ends with it
             return self._call("compile_time", value)
         return self._call("declared", ast.copy_location(ast.Constant(target.id), value), value)
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        self.branches += 1
+        self.generic_visit(node)
+        self.branches -= 1
+        return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)

@@ -168,6 +168,7 @@ class Around:
       lasting: the arrays of operands that were copied before a loop, by operand and format.
       may_arrive_later: whether a load leaves the wait for its copies to what reads its tile.
       may_run_on: whether a dot leaves the wait for its products to what needs them.
+      copies_under_way: whether a block around this one has started `cp.async` copies that it waits for behind it.
     """
 
     rings: int = 0
@@ -178,6 +179,7 @@ class Around:
     lasting: dict[tuple[Variable, SharedTile], str] = field(default_factory=dict)
     may_arrive_later: bool = False
     may_run_on: bool = False
+    copies_under_way: bool = False
 
 
 @dataclass

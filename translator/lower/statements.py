@@ -279,7 +279,9 @@ def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
                 )
             return (*copies, *loop)
         case Return(value=None):
-            return (*context.role.before_return, Line("return;"))
+            left = Line("cp_async_wait<0>();", "no copy is left behind")
+            waits = (left,) if context.around.copies_under_way else ()
+            return (*context.role.before_return, *waits, Line("return;"))
         case Return(value=Expr() as value):
             return (Line(f"return {context.speller.text(value)};"),)
         case Inlined():
@@ -320,7 +322,8 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
 def _own_copies(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """A block inside of another one: at its end, the tiles whose copies it has started have arrived, and others may not have."""
     outside, context.progress.arriving = context.progress.arriving, {}
-    with context.inside(replace(context.around, may_arrive_later=True)):
+    under_way = context.around.copies_under_way or any(outside.values())
+    with context.inside(replace(context.around, may_arrive_later=True, copies_under_way=under_way)):
         nodes = (*lower_block(context, block), *arrival(context))
     context.progress.arriving = outside
     return nodes

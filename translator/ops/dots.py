@@ -89,6 +89,13 @@ def dot_types(
 
 
 def _check_operands(left: DType, right: DType) -> None:
+    # First of all: an integer beside a float is to be that float, not an int8.
+    if left != right and not (left.is_fp8() and right.is_fp8()):
+        raise DTypeError(
+            f"Both operands must be same dtype. Got {left} and {right}",
+            None,
+            "cast one of them, as y.to(x.dtype)",
+        )
     for side, dtype in (("first", left), ("second", right)):
         if dtype.is_int() and dtype != int8:
             raise DTypeError(
@@ -96,12 +103,6 @@ def _check_operands(left: DType, right: DType) -> None:
             )
         if dtype.word not in OPERANDS:
             raise DTypeError(f"Unsupported operand type {dtype} of tl.dot", None, f"it takes {', '.join(OPERANDS)}")
-    if left != right and not (left.is_fp8() and right.is_fp8()):
-        raise DTypeError(
-            f"Both operands must be same dtype. Got {left} and {right}",
-            None,
-            "cast one of them, as y.to(x.dtype)",
-        )
 
 
 def _check_wanted(operand: DType, wanted: DType | None) -> None:
