@@ -32,7 +32,16 @@ def builder() -> Builder:
 
 def test_all_fields_are_put_back_in_their_containers():
     x, y = (Variable(name, ValueType(tl.int32), key) for key, name in enumerate("xy"))
-    others = {dict: {x: y}, set: {x}, list: [7], int: 7, str: "seven", frozenset: frozenset({7}), type(None): y}
+    others = {
+        dict: {x: y},
+        set: {x},
+        list: [7],
+        int: 7,
+        str: "seven",
+        frozenset: frozenset({7}),
+        tuple: (7,),
+        type(None): y,
+    }
     one = builder()
     before = one.saved()
     containers = {}

@@ -92,7 +92,7 @@ def test_room_for_the_loads_of_a_loop() -> None:
 
     assert (blocks(sums_of_rows, 1024, 4), blocks(sums_of_rows, 2048, 8)) == (6, 3)
     assert blocks(sums_of_rows, 8192, 4) == 4  # 64 sums, 32 registers of loads and 32 others in each thread
-    assert blocks(sums_of_rows, 512, 4) is None  # 8 bytes a thread
+    assert blocks(sums_of_rows, 512, 4) == 1  # 8 bytes a thread
     assert blocks(largest_of_rows, 1024, 4) is None  # threads wait for each other in every iteration
 
 

@@ -57,15 +57,14 @@ class Names:
         """`user_names` are kept free for the variables that bear them; `avoided` are given to nothing."""
         self._of: dict[object, str] = {}
         self._bearers: dict[str, list[Variable]] = {}
+        self._kinds: dict[str, set[str]] = {}  # the types of a name's bearers
         self.apart: Callable[[Variable, Variable], bool] = lambda one, other: False  # whether two may have one name
         self.array_of: dict[Variable, Variable] = {}  # variables that are one array with another, and go by its name
         self.avoided = frozenset(avoided)
         self._taken: set[str] = set(avoided)
         self._users = set(map(ascii_word, user_names))
         self._spare: dict[str, Iterator[str]] = {}
-        self.wanted: dict[
-            str, str
-        ] = {}  # what the translator's own names would be, were those free; see local_names.py
+        self.wanted: dict[str, str] = {}  # what names of our own would be, were those free; see local_names.py
 
     def variable(self, variable: Variable, suffix: str = "") -> str:
         """The identifier of a variable; `suffix` tells apart the arrays of an index tile in several layouts."""
@@ -76,11 +75,11 @@ class Names:
             word = f"_{word.lstrip('_')}" if word.startswith("__") else word
             base = f"{word}_{suffix}" if suffix else word
             kind = type_word(variable.type)
-            kinds = {type_word(other.type) for other in self._bearers.get(base, [])}
-            choices = [base, *([] if kind in kinds or f"{base}_{kind}" in self._users else [f"{base}_{kind}"])]
+            has_kind = kind in self._kinds.get(base, ()) or f"{base}_{kind}" in self._users
+            choices = [base] if has_kind else [base, f"{base}_{kind}"]
             shared = next((choice for choice in choices if self._is_unseen(choice, variable)), "")
             self._of[key] = shared or self._claim(choices, own=base)
-            self._bearers.setdefault(self._of[key], []).append(variable)
+            self._bear(self._of[key], variable)
         return self._of[key]
 
     def _is_unseen(self, name: str, variable: Variable) -> bool:
@@ -91,7 +90,11 @@ class Names:
     def share(self, variable: Variable, other: Variable) -> None:
         """Gives a variable the identifier of another: what both stand for is one array."""
         self._of[variable, ""] = self.variable(other)
-        self._bearers[self._of[variable, ""]].append(variable)
+        self._bear(self._of[variable, ""], variable)
+
+    def _bear(self, name: str, variable: Variable) -> None:
+        self._bearers.setdefault(name, []).append(variable)
+        self._kinds.setdefault(name, set()).add(type_word(variable.type))
 
     def is_version(self, variable: Variable) -> bool:
         """Whether a variable is one array with another."""

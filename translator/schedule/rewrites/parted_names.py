@@ -91,7 +91,7 @@ class _Flow:
             case If():
                 self._reads(statement, path, held)
                 ways = [self.block(body, (*path, (statement, n)), held) for n, body in enumerate(bodies(statement))]
-                return _either(*ways)
+                return self._either(*ways)
             case For():
                 self._reads(statement, path, held)
                 return self._repeated(statement, (*path, (statement, 0)), held)
@@ -110,8 +110,13 @@ class _Flow:
             if isinstance(loop, While):
                 held = self.block(loop.prelude, path, held)
                 self._reads(loop, path if loop.prelude else path[:-1], held)
-            held = _either(before, self.block(loop.body, path, held))
+            held = self._either(before, self.block(loop.body, path, held))
         return self.block(loop.prelude, path, held) if isinstance(loop, While) else held
+
+    def _either(self, one: Held, other: Held) -> Held:
+        """What variables may hold where two ways meet: one value for those that belong together, or chains of loops take long."""
+        both = {v: one.get(v, frozenset()) | other.get(v, frozenset()) for v in {**one, **other}}
+        return {v: frozenset(map(self.first, held)) if len(held) > 1 else held for v, held in both.items()}
 
     def _own(self, variables: Iterable[Variable]) -> Iterator[Variable]:
         return (variable for variable in variables if variable in self._tracked)
@@ -172,11 +177,6 @@ class _Flow:
 def _is_only_a_value(statement: Statement) -> bool:
     """Whether a statement does nothing but give one variable a value."""
     return isinstance(statement, Assign) and len(statement.targets) == 1 and not has_effect(statement.value)
-
-
-def _either(one: Held, other: Held) -> Held:
-    """What variables may hold where two ways meet."""
-    return {v: one.get(v, frozenset()) | other.get(v, frozenset()) for v in {**one, **other}}
 
 
 def _common(one: Path, other: Path) -> Path:
