@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
+from typing import TypeVar
 
 from .nodes import (
     Assign,
@@ -35,6 +36,7 @@ REARRANGES = frozenset(("permute", "reshape", "select"))  # operations whose ele
 # Operations whose result has the elements of their operand, in other places or more often.
 MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
 
+Step = TypeVar("Step")
 Path = list[tuple[tuple[Statement, ...], int]]  # (block, place in it), from a body to a statement
 
 
@@ -133,6 +135,14 @@ def path_to(block: tuple[Statement, ...], wanted: Statement) -> Path | None:
             if below is not None:
                 return [(block, place), *below]
     return None
+
+
+def common_path(one: tuple[Step, ...], other: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The blocks that two paths of blocks, outermost first, have in common, whatever tells a block apart."""
+    length = 0
+    while length < min(len(one), len(other)) and one[length] == other[length]:
+        length += 1
+    return one[:length]
 
 
 def say_the_same(one: object, other: object) -> bool:

@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from ...ir.c_tokens import IDENTIFIER, NAME, identifiers
+from ...ir.c_tokens import IDENTIFIER, identifiers
+from ...ir.walk import common_path
+from .declarations import declared_names
 from .unit import Comment, Line, Node, blocks_of, texts_of, with_blocks, with_text
 
-DECLARATION = re.compile(rf"(?:const )?(?:\w+ )*\w+[*&]* ({NAME})(?:\[[^\]]*\])*(?: = .*)?;", re.DOTALL)
-NO_TYPES = ("return ", "goto ")
 Path = tuple[int, ...]  # the blocks around a line, outermost first, by their numbers
 
 
@@ -25,7 +25,7 @@ def with_plain_names(nodes: tuple[Node, ...], wanted: Mapping[str, str]) -> tupl
     for name, plain in wanted.items():
         if name not in declared or plain not in declared:
             continue
-        home = _common(found[name])
+        home = common_path(min(found[name]), max(found[name]))
         local = all(any(_within(path, block) for block in declared[plain]) for path in found[plain])
         apart = not any(_within(path, home) or _within(home, path) for path in found[plain])
         if home in declared[name] and local and apart:
@@ -43,9 +43,8 @@ def _places(nodes: tuple[Node, ...]) -> tuple[dict[str, list[Path]], dict[str, l
         for text in texts_of(node):
             for name in identifiers(text):
                 found.setdefault(name, []).append(path)
-        declaration = DECLARATION.fullmatch(node.text) if isinstance(node, Line) else None
-        if declaration is not None and not declaration[0].startswith(NO_TYPES):
-            declared.setdefault(declaration[1], []).append(path)
+        for name in declared_names(node):
+            declared.setdefault(name, []).append(path)
     return found, declared
 
 
@@ -59,14 +58,6 @@ def _with_paths(nodes: Iterable[Node], path: Path, count: list[int]) -> Iterator
 
 def _within(path: Path, block: Path) -> bool:
     return path[: len(block)] == block
-
-
-def _common(paths: list[Path]) -> Path:
-    first, last = min(paths), max(paths)
-    length = 0
-    while length < min(len(first), len(last)) and first[length] == last[length]:
-        length += 1
-    return first[:length]
 
 
 def _renamed(nodes: Iterable[Node], name: Callable[[re.Match[str]], str]) -> tuple[Node, ...]:

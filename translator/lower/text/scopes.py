@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from ...frozen import frozen
 from ...ir.nodes import Expr, For, Inlined, Statement, Variable, While
-from ...ir.walk import assigned_variables, bodies, read_variables, statements, used_variables
+from ...ir.walk import assigned_variables, bodies, common_path, read_variables, statements, used_variables
 
 BlockPath = tuple[tuple[Statement, int], ...]  # (a compound statement, number of its block), outermost first
 
@@ -37,7 +37,7 @@ class Scopes:
         if one not in self.blocks or other not in self.blocks:
             return False
         paths = self.blocks[one], self.blocks[other]
-        return _common(*paths) not in paths
+        return common_path(*paths) not in paths
 
 
 def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr]) -> Scopes:
@@ -61,7 +61,7 @@ def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr
         home, statement, _ = next(place for place in places if place[2])
         shared = home
         for path, _, _ in places:
-            shared = _common(shared, path)
+            shared = common_path(shared, path)
         blocks[variable] = shared
         if shared != home or not places[0][2]:
             first_path, first_statement, _ = places[0]
@@ -74,13 +74,6 @@ def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr
     }
     hoisted = frozenset(v for group in before.values() for v in group)
     return Scopes({key: tuple(group) for key, group in before.items()}, hoisted, frozenset(outliving), first, blocks)
-
-
-def _common(left: BlockPath, right: BlockPath) -> BlockPath:
-    length = 0
-    while length < min(len(left), len(right)) and left[length] == right[length]:
-        length += 1
-    return left[:length]
 
 
 def occurrences(

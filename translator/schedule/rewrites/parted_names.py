@@ -19,7 +19,16 @@ from ...analysis.facts import has_effect
 from ...ir.nodes import Assign, Expr, For, If, Inlined, Kernel, Note, Statement, Use, Variable, While
 from ...ir.rewrite import substituted_in, with_bodies
 from ...ir.static_loops import StaticLoop
-from ...ir.walk import assigned_variables, assignment_counts, blocks, bodies, next_key, read_variables, statements
+from ...ir.walk import (
+    assigned_variables,
+    assignment_counts,
+    blocks,
+    bodies,
+    common_path,
+    next_key,
+    read_variables,
+    statements,
+)
 
 Path = tuple[tuple[Statement, int], ...]  # the blocks around a statement, outermost first
 Value = tuple[Statement, Variable]  # what a statement assigns to a variable
@@ -148,7 +157,7 @@ class _Flow:
 
     def _move(self, value: Value, path: Path) -> None:
         first = self.first(value)
-        self.homes[first] = _common(self.homes[first], path)
+        self.homes[first] = common_path(self.homes[first], path)
 
     def groups(self, variable: Variable) -> list[list[Value]]:
         """The values of a variable by what can be a variable of its own, in the order of their first assignments."""
@@ -169,7 +178,7 @@ class _Flow:
         for number, one in enumerate(firsts):
             for other in firsts[:number]:
                 homes = self.homes[one], self.homes[other]
-                if _common(*homes) in homes:
+                if common_path(*homes) in homes:
                     return other, one
         return None
 
@@ -177,13 +186,6 @@ class _Flow:
 def _is_only_a_value(statement: Statement) -> bool:
     """Whether a statement does nothing but give one variable a value."""
     return isinstance(statement, Assign) and len(statement.targets) == 1 and not has_effect(statement.value)
-
-
-def _common(one: Path, other: Path) -> Path:
-    length = 0
-    while length < min(len(one), len(other)) and one[length] == other[length]:
-        length += 1
-    return one[:length]
 
 
 def _renamed(
