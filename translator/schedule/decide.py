@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..analysis.facts import Facts
 from ..artifact import Options, Target
 from ..hardware import WARP_SIZE
-from ..ir.nodes import Kernel, Statement
+from ..ir.nodes import Assign, Kernel, Statement
 from .accesses.coalesced import coalesce
 from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads, names_one_block
 from .plan import Schedule
@@ -73,8 +73,9 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     planned = blocks if rings.has_producer or blocks > 1 else None
-    waiting = conversions.keys() | {*exchanges_of(kernel, problem.answers)}
-    loading = _blocks_for_tiles(kernel, kept, problem, waiting, peak, num_threads, bool(dots.plans))
+    exchanges = exchanges_of(kernel, problem.answers)
+    waiting = conversions.keys() | {*exchanges}
+    loading = _blocks_for_tiles(kernel, kept, problem, exchanges, waiting, peak, num_threads, bool(dots.plans))
     beside_stages = min(beside, target.max_dynamic_shared_bytes // (target.max_dynamic_shared_bytes - room))
     hiding = blocks_beside_stages(kernel, kept.facts, kept.layouts, rings, num_threads, beside_stages, target)
     one = 1 if names_one_block(kernel, dots, rings, waiting, beside_stages, num_threads) else None
@@ -111,13 +112,13 @@ def _blocks_for_tiles(
     kernel: Kernel,
     kept: Kept,
     problem: Problem,
+    exchanges: list[Assign],
     waiting: Set[Statement],
     peak: int,
     num_threads: int,
     has_dots: bool,
 ) -> int | None:
     """The blocks that what threads hold and load leaves room for; None where ptxas may decide."""
-    exchanges = exchanges_of(kernel, problem.answers)
     crowded = needs_whole_multiprocessor(peak, num_threads)
     if has_dots or kept.late_loads:  # what these take, peak does not tell
         return 1 if crowded else None

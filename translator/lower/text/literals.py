@@ -42,7 +42,7 @@ def plain_text(value: int, base: int) -> str:
     if base != 16 or value < 0:
         return str(value)
     digits = f"{value:x}"
-    return f"0x{digits.zfill(len(digits) + 1 if len(digits) in ALL_BUT_ONE else 0)}"
+    return f"0x0{digits}" if len(digits) in ALL_BUT_ONE else f"0x{digits}"
 
 
 def _integer_text(value: int, dtype: DType, base: int) -> str:

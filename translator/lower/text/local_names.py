@@ -25,7 +25,7 @@ def with_plain_names(nodes: tuple[Node, ...], wanted: Mapping[str, str]) -> tupl
     for name, plain in wanted.items():
         if name not in declared or plain not in declared:
             continue
-        home = common_path(min(found[name]), max(found[name]))
+        home = common_path(min(found[name]), max(found[name]))  # what these two share, all between them do
         local = all(any(_within(path, block) for block in declared[plain]) for path in found[plain])
         apart = not any(_within(path, home) or _within(home, path) for path in found[plain])
         if home in declared[name] and local and apart:

@@ -7,6 +7,7 @@ In: a typed kernel. Out: the same kernel, in which what these steps leave is `po
     x = (x + (x >> 4)) & 0x0F0F0F0F                   of every byte
     n = (x * 0x01010101) >> 24                        of all
 
+Signed numbers count so as well: the masks leave out what a shift fills with the sign, and counts are too small to have one.
 They may stand in one statement or in several, under one name or under several, for 32 and for 64 bits (Warren, Hacker's Delight,
 section 5-1). Triton has no name for the count but libdevice's, so that kernels count so; its compiler knows these steps as well.
 """

@@ -136,9 +136,8 @@ class _Removal:
         masked: set[Wrap] = set()
         for statement in statements(self.kernel.body):
             for wrap, axis in self._followed(statement):
-                if (
-                    wrap not in refused
-                ):  # one load is enough; a search has as many loads as wraps, each with a long value
+                # One load is enough to refuse: a search has as many loads as wraps, each with a long value.
+                if wrap not in refused:
                     (masked if self._can_mask(statement, wrap, axis) else refused).add(wrap)
         return refused | {wrap for wrap in self.wraps.values() if wrap not in masked}  # no load, nothing to gain
 
