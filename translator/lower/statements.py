@@ -18,6 +18,7 @@ from ..ir.nodes import (
     Origin,
     Return,
     Statement,
+    Variable,
     While,
 )
 from ..ir.static_loops import StaticLoop, Trip
@@ -30,6 +31,7 @@ from .accesses.atomics import FUNCTIONS, lower_atomic
 from .accesses.memory import lower_load, lower_store
 from .accesses.recompute import forget_tiles
 from .accesses.vectors import access_of
+from .accesses.windows import lower_windows
 from .assignments import lower_assign
 from .context import Context, ctype
 from .debug import lower_assert, lower_print
@@ -125,6 +127,7 @@ def _lower_once(context: Context, block: tuple[Statement, ...], read: dict[Stati
         loads += sum(_loads(context, statement) for statement in statements(tuple(group))) if has_trips else 0
         if (trip := _trip_of(group)) is not None:
             nodes += tag(group[0].origin, "", bool(nodes)) if trip.number == 0 else ()
+            nodes += lower_windows(context, group[0])
             nodes.append(Mark(trip, loads))
             _note_readers(context, trip, read)
             continue
@@ -163,6 +166,9 @@ def _loads(context: Context, statement: Statement) -> int:
     if not isinstance(statement, Assign) or not assigns(statement, "load"):
         return 0
     layout = context.schedule.layouts.get(statement.target)
+    if statement in (taken := context.schedule.windows.taken) and layout is not None:
+        window = taken[statement][0]
+        return window.accesses(layout) if statement is window.load else 0
     return layout.num_registers // access_of(context, statement).width if layout is not None else 1
 
 
@@ -213,8 +219,9 @@ def by_source(block: tuple[Statement, ...]) -> list[list[Statement]]:
 def _declarations(context: Context, statement: Statement) -> list[Node]:
     """Variables that must be declared before this statement because several blocks share them."""
     nodes: list[Node] = []
+    without_declaration = context.facts.absorbed | _unread(context) | context.schedule.in_shared
     for variable in context.scopes.before.get(statement, ()):
-        if variable in context.facts.absorbed | context.facts.unused | context.schedule.in_shared:
+        if variable in without_declaration:
             continue
         layouts: tuple[Layout | None, ...] = (context.schedule.layouts.get(variable),)
         if variable in context.facts.index:
@@ -224,6 +231,11 @@ def _declarations(context: Context, statement: Statement) -> list[Node]:
             name = context.array_name(variable, layout) if layout is not None else None
             nodes.append(Line(f"{context.declaration(variable, layout, name)};"))
     return nodes
+
+
+def _unread(context: Context) -> frozenset[Variable]:
+    """The variables whose values no text needs."""
+    return context.facts.unused | context.schedule.windows.unread
 
 
 def lower_statement(context: Context, statement: Statement) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
@@ -251,7 +263,7 @@ def lower_statement(context: Context, statement: Statement) -> tuple[tuple[Node,
 def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
     match statement:
         case Assign():
-            if all(target in context.facts.unused for target in statement.targets):
+            if all(target in _unread(context) for target in statement.targets):
                 return ()
             if statement.targets[0] in context.ahead.read_ahead or statement in context.notes.behind_copies:
                 return ()  # the loop around it reads it, in another iteration

@@ -6,15 +6,16 @@ they fix the layouts of what they multiply; then layouts; then what these leave 
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import replace
 
 from ..analysis.facts import Facts
 from ..artifact import Options, Target
 from ..hardware import WARP_SIZE
-from ..ir.nodes import Assign, Kernel, Statement
+from ..ir.nodes import Assign, Kernel, Statement, Variable
 from .accesses.coalesced import coalesce
 from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads, names_one_block
+from .accesses.windows import Windows, choose_windows
 from .plan import Schedule
 from .products.computed_operands import with_computed_operands
 from .products.dot_plan import Dots
@@ -33,6 +34,7 @@ from .staging.rings import with_stages
 from .staging.warp_copies import choose_warp_copies
 from .tiles.index_layouts import index_layouts
 from .tiles.kept_tiles import Kept, choose_kept, exchanges_of
+from .tiles.layout import Layout
 from .tiles.layout_problem import Problem, find_problem
 from .tiles.layouts import conversions_of, follow, of_variables, own_layouts, settle_numbers, solve, words_of_b
 from .tiles.recomputed import is_straight, needed_at_once
@@ -59,12 +61,11 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     settle_numbers(problem, rings, {})
     conversions = conversions_of(problem)
     layouts = of_variables(problem)
-    in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
     num_threads = options.num_warps * WARP_SIZE
     tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
     room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    kept = choose_kept(kernel, facts, in_registers, problem.answers, conversions, rings, bool(dots.plans), target)
+    windows, kept = _in_registers(kernel, facts, layouts, problem, dots, rings, target)
     in_shared = choose_shared(kernel, kept.facts, kept.layouts, num_threads, room)
     peak = peak_registers(kernel, kept.facts, kept.layouts) + sums_apart(dots)
     spare = spare_registers(peak, options.num_warps, blocks, rings.has_producer)
@@ -93,6 +94,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
         recomputed=kept.recomputed,
         held_starts=held_starts(kernel, facts, options.num_warps),
         late_loads=kept.late_loads,
+        windows=windows,
         dots=dots.plans,
         staged=dots.staged,
         store_parts=store_parts,
@@ -106,6 +108,23 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
         options=options,
         target=target,
     )
+
+
+def _in_registers(
+    kernel: Kernel,
+    facts: Facts,
+    layouts: Mapping[Variable, Layout],
+    problem: Problem,
+    dots: Dots,
+    rings: Rings,
+    target: Target,
+) -> tuple[Windows, Kept]:
+    """What the tiles that threads hold become: those that windows bring, and those that need another layout, stay arrays."""
+    held = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
+    has_dots = bool(dots.plans)
+    windows = Windows() if has_dots or rings.rings else choose_windows(kernel, facts, held)
+    moved = {one.variable for conversions in conversions_of(problem).values() for one in conversions}
+    return windows, choose_kept(kernel, facts, held, problem.answers, windows.arrays | moved, rings, has_dots, target)
 
 
 def _blocks_for_tiles(

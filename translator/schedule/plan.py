@@ -8,6 +8,7 @@ from ..artifact import Options, Target
 from ..frozen import frozen
 from ..hardware import MOST_OF_THREAD, REGISTER_FILE, WARP_SIZE, WARPGROUP
 from ..ir.nodes import Statement, Variable
+from .accesses.windows import Windows
 from .products.dot_plan import DotPlan
 from .products.shared_tiles import SharedTile
 from .staging.block_copies import BlockCopy
@@ -39,6 +40,7 @@ class Schedule:
       recomputed: tiles that are functions of the register's index instead of arrays.
       held_starts: pointers from which elements are found that lie anywhere: the text hides how they came about.
       late_loads: tiles that are functions of the register's index too, which load the element.
+      windows: what the trips of static loops load together, ahead of them.
       dots: instruction, layout and operands of every dot.
       staged: loaded tiles that go to shared memory for dots alone, with their format there; `layouts` has the layout in
         which threads copy them.
@@ -62,6 +64,7 @@ class Schedule:
     recomputed: Recomputed
     held_starts: frozenset[Variable]
     late_loads: frozenset[Variable]
+    windows: Windows
     dots: Mapping[Statement, DotPlan]
     staged: dict[Variable, SharedTile]
     store_parts: Mapping[Statement, int]

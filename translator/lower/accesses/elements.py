@@ -48,12 +48,19 @@ def loaded_element(context: Context, statement: Assign, access: Access) -> tuple
         value = Text(place) if place else found[1](point) if found else element_text(context, pointer, point)
         if bools:
             value = Text(f"{value.within(9)} != 0", 9)
-        if condition:
-            otherwise = otherwise if target in context.schedule.functions else _as_int(other, target.type) or otherwise
-            value = Text(f"{condition.within(4)} ? {value.within(4)} : {otherwise.within(3)}", 3)
-        return value
+        if condition and target not in context.schedule.functions:
+            return chosen(context, condition, value, other, target.type, point)
+        return Text(f"{condition.within(4)} ? {value.within(4)} : {otherwise.within(3)}", 3) if condition else value
 
     return found[0] if found else (), one
+
+
+def chosen(
+    context: Context, condition: Text, value: Text, other: Expr | None, type_: ValueType, point: Point | None
+) -> Text:
+    """An element that is assigned if a condition holds, and what stands for it if not."""
+    otherwise = _as_int(other, type_) or fallback_text(context, other, type_, point)
+    return Text(f"{condition.within(4)} ? {value.within(4)} : {otherwise.within(3)}", 3)
 
 
 def is_for_next(context: Context, target: Variable) -> bool:

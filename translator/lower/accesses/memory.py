@@ -45,6 +45,7 @@ from .vectors import (
     vectors,
     width_name,
 )
+from .windows import taken_from_window
 
 
 def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -55,6 +56,8 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     pointer, mask, other = load_operands(call)
     if not pointer.type.is_tile:
         return _load_scalar(context, statement, call)
+    if statement in context.schedule.windows.taken:
+        return taken_from_window(context, statement)
     if target in context.ahead.stage_of:
         return ()  # the loop around it has loaded it
     if target in context.schedule.staged:

@@ -130,6 +130,8 @@ def _notes(context: Context, statement: Statement) -> Iterator[str]:
     if not isinstance(statement, Assign) or len(statement.targets) != 1:
         return
     target = statement.target
+    if target in context.schedule.windows.unread:
+        yield "for what is loaded ahead"
     if is_promise_alone(statement):
         yield "a promise: no code"
     if statement in context.schedule.rings.started_ahead:

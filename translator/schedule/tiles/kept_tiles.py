@@ -6,7 +6,7 @@ they are used (`late_loads.py`) have no registers of their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from ...analysis.facts import Facts
 from ...artifact import Target
@@ -16,7 +16,6 @@ from ...ir.structured import assigns
 from ...ir.walk import statements
 from ..accesses.access import plan_load
 from ..accesses.predicated import tests_elements
-from ..plan import Conversion
 from ..staging.ring_plan import Rings
 from .late_loads import choose_late_loads
 from .layout import Layout
@@ -43,13 +42,12 @@ def choose_kept(
     facts: Facts,
     layouts: Mapping[Variable, Layout],
     answers: Mapping[Variable | Statement, Layout],
-    conversions: Mapping[Statement, list[Conversion]],
+    fixed: Set[Variable],
     rings: Rings,
     has_dots: bool,
     target: Target,
 ) -> Kept:
-    """Decides for `layouts`; `answers` has those of statements as well. With dots, every tile is an array."""
-    fixed = {one.variable for wanted in conversions.values() for one in wanted}
+    """Decides for `layouts`; `answers` has those of statements as well. `fixed` tiles are arrays, and all are beside dots."""
     # Threads that load ahead need no other block.
     enough = 1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
     recomputed = Recomputed()
