@@ -50,7 +50,7 @@ def test_the_text_of_rows() -> None:
     """The middle comes by a vector where rows begin at multiples of one, the others one by one, under the same mask."""
     text = along_rows.translate("*u8:16, *fp32:16, i32:16, -1, 2, 1, 512").source
     assert windows_of(text) == ["x_window[ELEMS + 2]"]
-    assert text.count("x_ptr[") == 1 and text.count("load_vec_if<ELEMS>(&x_window[1]") == 1
+    assert text.count("x_ptr[") == 1 and text.count("load_vec_if<VEC>(&x_window[1]") == 1
     assert "each element once: ELEMS neighbours, and 2 beside them." in text
     odd = along_rows.translate("*u8:16, *fp32:16, i32, -1, 2, 1, 512").source
     assert not windows_of(odd)  # neighbouring threads hold neighbouring elements: nothing of a run is shared
@@ -118,6 +118,40 @@ def test_rows_below_each_other(run_everywhere: Any, length: int, depth: int) -> 
 def test_the_text_of_rows_below_each_other() -> None:
     text = causal.translate("*fp32:16, *fp32:16, *fp32:16, i32, i32, 4, 16, 128").source
     assert windows_of(text) == ["x_window[BL + 3]"] and "x_window[r + 3 - (WIDTH - 1 - tap)]" in text
+
+
+@triton.jit
+def down(x_ptr, w_ptr, out_ptr, H, W, START: tl.constexpr, STOP: tl.constexpr, STEP: tl.constexpr, BH: tl.constexpr):
+    """A loop of few trips that is none of tl.static_range, with rows by vectors."""
+    y = tl.program_id(0) * BH + tl.arange(0, BH)
+    x = tl.program_id(1) * 128 + tl.arange(0, 128)
+    total = tl.zeros((BH, 128), tl.float32)
+    for r in range(START, STOP, STEP):
+        at = y + (r - 1)
+        mask = (at[:, None] >= 0) & (at[:, None] < H) & (x[None, :] < W)
+        value = tl.load(x_ptr + at[:, None] * W + x[None, :], mask=mask, other=2.0)
+        total += value * tl.load(w_ptr + r + 9)
+    tl.store(out_ptr + y[:, None] * W + x[None, :], total, mask=(y[:, None] < H) & (x[None, :] < W))
+
+
+@pytest.mark.parametrize("trips", ((-2, 3, 1), (4, -4, -1), (0, 6, 2), (0, 1, 1), (0, 40, 1), (3, 3, 1)))
+@pytest.mark.parametrize("shape", ((32, 128), (19, 144), (16, 77)))
+def test_loops_of_few_trips(run_everywhere: Any, trips: tuple[int, int, int], shape: tuple[int, int]) -> None:
+    x, w = RANDOM.integers(-9, 9, shape).astype(np.float32), RANDOM.integers(-9, 9, 64).astype(np.float32)
+    grid = (triton.cdiv(shape[0], 16), triton.cdiv(shape[1], 128))
+    found = run_everywhere(down, grid, x, w, np.zeros_like(x), *shape, *trips, BH=16)[2]
+    padded = np.pad(x, ((64, 64), (0, 0)), constant_values=2)
+    parts = (padded[63 + r : 63 + r + shape[0]] * w[r + 9] for r in range(*trips))
+    np.testing.assert_array_equal(found, sum(parts, np.zeros_like(x)))
+
+
+def test_the_text_of_loops_of_few_trips() -> None:
+    text = down.translate("*fp32:16, *fp32:16, *fp32:16, i32:16, i32:16, -2, 3, 1, 16").source
+    assert windows_of(text) == ["value_window[ROWS + 4][COLS]"]
+    assert "load_vec_if<VEC>(value_window[" in text and "#pragma unroll\n    for (int r = START" in text
+    assert "value_window[i + r + 2][c]" in text
+    many = down.translate("*fp32:16, *fp32:16, *fp32:16, i32:16, i32:16, 0, 40, 1, 16").source
+    assert not windows_of(many)
 
 
 @triton.jit

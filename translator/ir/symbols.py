@@ -9,7 +9,7 @@ Example, what a kernel with `BLOCK: tl.constexpr` calls `BLOCK // 2 - 1`:
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 
 from ..frozen import frozen
 from .c_operators import ATOM, PRECEDENCE, UNARY
@@ -97,6 +97,18 @@ def spelled(symbol: Symbol) -> str:
         case AsFloat(integer=integer):
             return f"float({spelled(integer)})"
     raise ValueError(f"{symbol} is no expression")
+
+
+def renamed(symbol: Symbol, one: Name, other: Name) -> Symbol:
+    """The expression with another name in place of one."""
+    match symbol:
+        case Name():
+            return other if symbol == one else symbol
+        case Operation(left=left, right=right):
+            return replace(symbol, left=renamed(left, one, other), right=renamed(right, one, other))
+        case Opposite(operand=operand):
+            return replace(symbol, operand=renamed(operand, one, other))
+    return symbol
 
 
 def _least_of_operands(operation: Operation) -> tuple[int, int]:

@@ -400,6 +400,7 @@ def _trip(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
 def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
     variable = statement.variable
     name = context.names.variable(variable)
+    windows = lower_windows(context, statement)
     nodes, bounds = find_bounds(context, statement)
     ring = context.schedule.rings.of(variable)
     if ring is not None and not (ring.kind != "tma" and context.role.name == "producer"):
@@ -414,8 +415,9 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
         body = (Line(f"{name} = {counter};"), *body)
     factor = unroll_factor(statement, context.facts, context.schedule.layouts)
     header = for_header(statement, counter, bounds)
-    nodes.append(trips_of(context, statement, header, body, factor))
-    return tuple(nodes)
+    if windows:
+        return (*windows, *nodes, Loop(header, body, unroll=True))
+    return (*nodes, trips_of(context, statement, header, body, factor))
 
 
 def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) -> tuple[Node, ...]:

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...analysis.masks import conjuncts
 from ...ir.nodes import Assign, Call, Expr, Literal, Statement, Use, Variable
-from ...ir.symbols import spelled
+from ...ir.symbols import Name, renamed, spelled
 from ...schedule.accesses.access import Access
-from ...schedule.accesses.windows import Middle, Window
+from ...schedule.accesses.trip_loads import COUNTER
+from ...schedule.accesses.windows import Window
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..text.axis_names import NamedAxis
-from ..text.element import element_text, indexed
+from ..text.element import element_text, indexed, run_at
 from ..text.literals import literal_text
-from ..text.operators import Text, infix
-from ..text.point import FIRST, Point, point_of, register, vector_start
+from ..text.operators import ZERO, Text, infix
+from ..text.point import FIRST, Index, Point, point_of, register, vector_start
 from ..text.unit import Comment, Line, Loop, Node, Spelled
 from .conditions import all_tests, uniform_test
 from .elements import chosen
 from .memory_order import note_load, order_after_stores
-from .vectors import load_operands
+from .vectors import load_operands, width_name
 
 
-def lower_windows(context: Context, note: Statement) -> tuple[Node, ...]:
-    """The windows that are loaded where a static loop begins."""
-    return tuple(node for window in context.schedule.windows.ahead.get(note, ()) for node in _lower(context, window))
+def lower_windows(context: Context, begin: Statement) -> tuple[Node, ...]:
+    """The windows that are loaded where a loop begins: it, or the note of a static loop's first trip."""
+    return tuple(node for window in context.schedule.windows.ahead.get(begin, ()) for node in _lower(context, window))
 
 
 def taken_from_window(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -33,6 +33,8 @@ def taken_from_window(context: Context, statement: Assign) -> tuple[Node, ...]:
     window, start = context.schedule.windows.taken[statement]
     target, layout = statement.target, context.schedule.layouts[statement.target]
     name, array, run = context.names.variable(target), _name(context, window), _run(context, window)
+    if window.counter is not None:
+        start = renamed(start, COUNTER, Name(context.names.variable(window.counter)))
 
     def one(point: Point) -> tuple[Node, ...]:
         source = array
@@ -49,76 +51,93 @@ def taken_from_window(context: Context, statement: Assign) -> tuple[Node, ...]:
 
 
 def _lower(context: Context, window: Window) -> tuple[Node, ...]:
-    target, layout = window.load.target, context.schedule.layouts[window.load.target]
-    pointer, _, other = load_operands(window.load.value)  # type: ignore[arg-type]
+    target, layout, access = window.load.target, context.schedule.layouts[window.load.target], window.access
+    pointer = load_operands(window.load.value)[0]  # type: ignore[arg-type]
     before = order_after_stores(context, pointer, layout)
     note_load(context, pointer, layout)
     names, run, array = context.axis_indices(layout), _run(context, window), _name(context, window)
-    number = context.names.shared_index("v") if _has_runs(layout, window) else ""
-    start = vector_start(Text(number), run, window.run.bit_length() - 1) if number else FIRST
-    indices = [register(name) if layout.registers(a) > 1 else FIRST for a, name in enumerate(names)]
-    indices[window.axis] = start
+    number, inner = context.names.shared_index("v"), context.inner_index("i", layout)
+    total, axes = f"{run} + {window.span}", layout.array_axes()
+    indices = [register(name) if layout.registers(axis) > 1 else FIRST for axis, name in enumerate(names)]
+    loops = {axis: [(names[axis], context.count(layout.axes[axis]))] for axis in axes}
+    sizes = {axis: f"[{size}]" for axis in axes for _, size in loops[axis]}
+    runs = [(number, _runs(context, window))] if _has_runs(layout, window) else []
+    indices[window.axis] = vector_start(Text(number), run, window.run.bit_length() - 1) if runs else FIRST
+    loops[window.axis], sizes[window.axis] = runs, "".join(f"[{size}]" for _, size in runs) + f"[{total}]"
+    if access.width > 1:
+        indices[access.axis], loops[access.axis] = _vectors(context, access, layout, names[access.axis])
     point = point_of(layout, tuple(indices))
-    loops = {axis: [(names[axis], context.count(layout.axes[axis]))] for axis in layout.array_axes()}
-    loops[window.axis] = [(number, _runs(context, window))] if number else []
 
     def element(place: str) -> str:
-        at = {axis: "".join(f"[{name}]" for name, _ in each) for axis, each in loops.items()}
-        at[window.axis] += f"[{place}]"
-        return array + "".join(at[axis] for axis in layout.array_axes())
+        at = {axis: f"[{point.indices[axis].text}]" for axis in axes}
+        at[window.axis] = f"[{number}]" * len(runs) + f"[{place}]"
+        return array + "".join(at[axis] for axis in axes)
 
-    sizes = {axis: "".join(f"[{size}]" for _, size in each) for axis, each in loops.items()}
-    sizes[window.axis] += f"[{run} + {window.span}]"
-    nodes = _one_by_one(context, window, point, other, element)
-    if window.middle is not None:
-        nodes = (_vector(context, window.load, window.middle, point, run, element(str(window.middle.start))), *nodes)
-    for name, size in (one for axis in reversed(layout.array_axes()) for one in reversed(loops[axis])):
+    if window.axis == axes[-1]:
+        nodes = _beside_run(context, window, point, inner, element)
+    else:
+        nodes = _at_place(context, window, point, inner, element(inner))
+        loops[window.axis] = [*runs, (inner, total)]
+    for name, size in (one for axis in reversed(axes) for one in reversed(loops[axis])):
         nodes = (Loop(f"for (int {name} = 0; {name} < {size}; ++{name})", nodes, unroll=True),)
-    origin, dimensions = window.load.origin, "".join(sizes[axis] for axis in layout.array_axes())
-    where = origin.place(origin.span.line)
-    what = Comment(
-        f"What the iterations load at {where}, each element once: {run} neighbours, and {window.span} beside them."
-    )
-    return (*before, what, Line(f"{ctype(target.type)} {array}{dimensions};"), *nodes)
+    where = window.load.origin.place(window.load.origin.span.line)
+    what = f"What the iterations load at {where}, each element once: {run} neighbours, and {window.span} beside them."
+    declared = Line(f"{ctype(target.type)} {array}{''.join(sizes[axis] for axis in axes)};")
+    return (*before, Comment(what), declared, *nodes)
 
 
-def _one_by_one(
-    context: Context, window: Window, point: Point, other: Expr | None, element: Callable[[str], str]
+def _vectors(context: Context, access: Access, layout: Layout, name: str) -> tuple[Index, list[tuple[str, str]]]:
+    """The index at which the vectors along an axis start, and the loop over them, if there are several."""
+    count, width = layout.registers(access.axis) // access.width, width_name(context, layout, access)
+    if count == 1:
+        return vector_start(ZERO, width, access.width.bit_length() - 1), []
+    return vector_start(Text(name), width, access.width.bit_length() - 1), [(name, str(count))]
+
+
+def _beside_run(
+    context: Context, window: Window, point: Point, inner: str, element: Callable[[str], str]
 ) -> tuple[Node, ...]:
-    """The elements of a run's window that no vector brings."""
-    target, run, layout = window.load.target, _run(context, window), point.layout
-    inner, middle = context.inner_index("i", layout), window.middle
-    place, count, naming = inner, f"{run} + {window.span}", tuple[Node, ...]()
+    """The window of a run whose elements lie side by side: a vector, if there is one, and those beside it."""
+    run, middle = _run(context, window), window.middle
+    place, count = inner, f"{run} + {window.span}"
+    nodes: tuple[Node, ...] = ()
+    naming: tuple[Node, ...] = ()
     if middle is not None:
+        nodes = (_vector(context, window.load, middle.pointer, middle.access, point, element(str(middle.start))),)
         count = str(window.span)
         beside = {0: f"{run} + {inner}", window.span: inner}
         which = beside.get(middle.start, f"{inner} < {middle.start} ? {inner} : {run} + {inner}")
         if which != inner:
             place = context.names.shared_index("place")
             naming = (Line(f"const int {place} = {which};", "in front of those, or behind"),)
-    access = Access(window.axis, 1, tuple(conjuncts(window.mask, context.facts)), ())
-    condition, value = all_tests(context, access, point, target), element_text(context, window.pointer, point)
+    rest = (*naming, *_at_place(context, window, point, place, element(place)))
+    return (*nodes, Loop(f"for (int {inner} = 0; {inner} < {count}; ++{inner})", rest, unroll=True))
+
+
+def _at_place(context: Context, window: Window, point: Point, place: str, element: str) -> tuple[Node, ...]:
+    """One element of the window, or a vector along another axis than the window's."""
+    naming = tuple(_index(context, window, variable, first, point, place) for variable, first in window.places)
+    if window.access.width > 1:
+        return (*naming, _vector(context, window.load, window.pointer, window.access, point, element))
+    target, other = window.load.target, load_operands(window.load.value)[2]  # type: ignore[arg-type]
+    condition = all_tests(context, window.access, point, target)
+    value = element_text(context, window.pointer, point)
     if condition is not None:
         value = chosen(context, condition, value, other, target.type, point)
-    nodes = (
-        *naming,
-        *(_place(context, window, variable, first, point, place) for variable, first in window.places),
-        Spelled("assign", {"target": element(place), "value": value.text}),
-    )
-    return (Loop(f"for (int {inner} = 0; {inner} < {count}; ++{inner})", nodes, unroll=True),)
+    return (*naming, Spelled("assign", {"target": element, "value": value.text}))
 
 
-def _vector(context: Context, load: Assign, middle: Middle, point: Point, run: str, target: str) -> Node:
-    """The elements that a vector brings."""
-    type_, (_, _, other) = load.target.type, load_operands(load.value)  # type: ignore[arg-type]
-    test = uniform_test(context, middle.access, point, load.target)
+def _vector(context: Context, load: Assign, pointer: Expr, access: Access, point: Point, target: str) -> Node:
+    """Elements that one access brings."""
+    type_, other = load.target.type, load_operands(load.value)[2]  # type: ignore[arg-type]
+    test = uniform_test(context, access, point, load.target)
     kind = "if" if test else ""
     helper = context.use_helper("load_vec", "load_vec_if" if test else "load_vec", kind=kind, modifier="", bools=False)
-    context.needs.packets |= {middle.access.width * type_.dtype.itemsize}
+    context.needs.packets |= {access.width * type_.dtype.itemsize}
     values = {
-        "width": run,
-        "target": f"&{target}",
-        "source": context.speller.text(middle.pointer, point),
+        "width": width_name(context, point.layout, access),
+        "target": run_at(target),
+        "source": context.speller.text(pointer, point),
         "suffix": "",
         "helper": helper,
         "kind": kind,
@@ -127,9 +146,9 @@ def _vector(context: Context, load: Assign, middle: Middle, point: Point, run: s
     return Spelled("load_vec", values | ({"condition": test.text} if test else {}))
 
 
-def _place(context: Context, window: Window, variable: Variable, first: Expr, point: Point, place: str) -> Line:
+def _index(context: Context, window: Window, variable: Variable, first: Expr, point: Point, place: str) -> Line:
     """The index of an element of the window."""
-    roots = [root for root in (window.pointer, window.mask) if root is not None]
+    roots = (window.pointer, *window.access.tests)
     there = next(found for root in roots if (found := _point_of(root, variable, point)) is not None)
     text = infix(context.speller.spell(first, there), "+", Text(place))
     return Line(f"const {ctype(variable.type)} {context.names.variable(variable)} = {text.text};")

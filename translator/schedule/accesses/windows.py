@@ -19,21 +19,21 @@ from itertools import count, pairwise
 
 from ...analysis.axis_info import AxisInfo, axis_info
 from ...analysis.facts import Facts
-from ...analysis.moved import Moved, Term, moved, with_sunk_numbers, with_terms
+from ...analysis.masks import conjuncts
+from ...analysis.moved import Moved, Term, with_terms
 from ...frozen import frozen
-from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Note, Statement, Use, Variable
-from ...ir.rewrite import substituted, with_operands
-from ...ir.static_loops import Trip
-from ...ir.structured import assigns, is_elementwise
+from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Statement, Use, Variable
+from ...ir.rewrite import with_operands
+from ...ir.structured import is_elementwise
 from ...ir.symbols import Number, Operation, Symbol
-from ...ir.types import ValueType, padded
-from ...ir.walk import MOVES, blocks, next_key, read_variables, statements, subexpressions, used_variables
+from ...ir.types import ValueType
+from ...ir.walk import MOVES, next_key, read_variables, statements, used_variables
 from ..tiles.layout import Layout
 from .access import Access, plan_access
-from .cache_hints import load_hint
+from .trip_loads import Moves, TripLoad, loads_of_loops, moves_along
 
-MOST_ELEMENTS = 64  # of a thread in one window
-MOST_PARTS = 64  # of an address: what a loop computes from trip to trip may grow without end
+MOST_REGISTERS = 96  # of a thread for one window: it is used up trip by trip
+WORD_BITS = 32
 WORTH = (3, 4)  # a window loads at most this share of what the trips would
 
 
@@ -61,9 +61,11 @@ class Window:
       axis: the axis along which trips move.
       run: how many neighbours along it a thread holds side by side.
       span: how many elements more than these a window has.
-      pointer, mask: of an element, where the indices that move are `places`.
+      pointer: of an element, or a vector along another axis, where the indices that move are `places`.
+      access: what decides about it.
       places: for each such index a scalar of its own, with what it is at the window's first element.
       middle: those of its elements that are loaded by a vector.
+      counter: the variable of the loop, whose trips are one statement; None for a static loop.
     """
 
     load: Assign
@@ -71,13 +73,14 @@ class Window:
     run: int
     span: int
     pointer: Expr
-    mask: Expr | None
+    access: Access
     places: tuple[tuple[Variable, Expr], ...]
     middle: Middle | None
+    counter: Variable | None = None
 
     def accesses(self, layout: Layout) -> int:
         """How often a thread asks memory for all its windows, in the layout of the tile."""
-        return layout.num_registers // self.run * (self.span + (1 if self.middle else self.run))
+        return layout.num_registers // self.run // self.access.width * (self.span + (1 if self.middle else self.run))
 
 
 @frozen
@@ -85,7 +88,7 @@ class Windows:
     """All windows of a kernel.
 
     Attributes:
-      ahead: those that are loaded where a loop begins, by the note of its first trip.
+      ahead: those that are loaded where a loop begins: by it, or by the note of a static loop's first trip.
       taken: of a load that takes its elements from a window: which, and from which element on.
       unread: variables that only the addresses and masks of such loads are made of.
     """
@@ -105,146 +108,65 @@ def choose_windows(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layo
     ahead: dict[Statement, tuple[Window, ...]] = {}
     taken: dict[Statement, tuple[Window, Symbol]] = {}
     keys = count(next_key(kernel))
-    for note, trips in (loop for block in blocks(kernel.body) for loop in _loops(block)):
+    for begin, together in loads_of_loops(kernel):
         here: list[Window] = []
-        for loads in _alike(trips, layouts):
-            found = _window(loads, layouts[loads[0].load.target], facts, keys)
+        for loads in together:
+            layout = layouts.get(loads[0].target)
+            if layout is None or any(layouts.get(load.target) != layout for load in loads):
+                continue
+            counter = begin.variable if isinstance(begin, For) else None
+            found = _window(loads, layout, facts, keys)
             if found is not None:
-                here.append(found[0])
-                taken |= {one.load: (found[0], start) for one, start in zip(loads, found[1], strict=True)}
+                window = replace(found[0], counter=counter)
+                here.append(window)
+                taken |= {load.load: (window, start) for load, start in zip(loads, found[1], strict=True)}
         if here:
-            ahead[note] = tuple(here)
+            ahead[begin] = tuple(here)
     return Windows(ahead, taken, _unread(kernel, ahead, taken)) if taken else Windows()
 
 
-# --------------------------------------------------------------------------------------------------- loops and loads
-
-
-def _loops(block: Sequence[Statement]) -> Iterator[tuple[Statement, list[list[Statement]]]]:
-    """The static loops in a block that have no other in them: the note of the first trip, the statements of each."""
-    begin: Note | None = None
-    trips: list[list[Statement]] = []
-    for statement in block:
-        trip = statement.trip if isinstance(statement, Note) else None
-        if trip is None:
-            if begin is not None:
-                trips[-1].append(statement)
-        elif trip.number == 0:
-            begin, trips = statement, [[]]  # type: ignore[assignment]
-        elif begin is None or trip != Trip(begin.trip.loop, len(trips)):  # type: ignore[union-attr]
-            begin = None
-        elif trip.number < trip.loop.trips:
-            trips.append([])
-        else:
-            yield begin, trips
-            begin = None
-
-
-@frozen
-class _Load:
-    """A load, with address and mask in terms of what is known where its loop begins."""
-
-    load: Assign
-    parts: tuple[Expr, ...]  # the pointer, and the mask if there is one
-    other: tuple[Expr, ...]  # what stands for elements outside of it, if something does
-
-
-def _alike(trips: list[list[Statement]], layouts: Mapping[Variable, Layout]) -> Iterator[list[_Load]]:
-    """The loads that stand at the same place in every trip of a loop that only computes and loads."""
-    inside = [statement for trip in trips for statement in trip]
-    if len(trips) < 2 or len({len(trip) for trip in trips}) > 1 or not all(map(_only_computes, inside)):
-        return
-    changed = {variable for s in inside if isinstance(s, Assign) for variable in s.targets}
-    found = _written_out(trips)
-    for together in zip(*trips, strict=True):
-        loads = [found[s] for s in together if s in found and s.targets[0] in layouts]  # type: ignore[attr-defined]
-        own = {variable for one in loads for part in one.parts for variable in used_variables(part)}
-        kinds = {(one.load.target.type, layouts[one.load.target], one.other, len(one.parts)) for one in loads}
-        if len(loads) == len(trips) and len(kinds) == 1 and own.isdisjoint(changed):
-            yield loads
-
-
-def _only_computes(statement: Statement) -> bool:
-    if isinstance(statement, Effect):
-        return statement.call.op == "assume"
-    computes = isinstance(statement, Assign) and is_elementwise(statement.value)
-    return computes or isinstance(statement, Note) or assigns(statement, "load", "reduce")
-
-
-def _written_out(trips: list[list[Statement]]) -> dict[Statement, _Load]:
-    """The loads of tiles without wishes of their own whose addresses can be told where the loop begins."""
-    values: dict[Variable, Expr | None] = {}
-    found: dict[Statement, _Load] = {}
-    for statement in (s for trip in trips for s in trip if isinstance(s, Assign)):
-        call = statement.value
-        if assigns(statement, "load") and isinstance(call, Call) and _is_plain(call):
-            parts = [_expanded(part, values) for part in call.args[:2]]
-            if None not in parts:
-                found[statement] = _Load(statement, tuple(parts), call.args[2:])  # type: ignore[arg-type]
-        known = _expanded(call, values) if is_elementwise(call) and _is_for_addresses(call.type) else None
-        values |= dict.fromkeys(statement.targets, known)
-    return found
-
-
-def _is_plain(load: Call) -> bool:
-    """Whether a load brings a tile whose sides are not padded, by plain accesses, and one number where its mask is false."""
-    other, shape = load.args[2:], load.type.shape
-    whole = load.type.is_tile and all(padded(side) == side for side in shape)
-    plain = not load.type.is_pointer and not load.type.dtype.is_bool() and not load_hint(load)
-    return whole and plain and all(isinstance(one, Literal) for one in other)
-
-
-def _is_for_addresses(type_: ValueType) -> bool:
-    return type_.is_pointer or type_.dtype.is_int()
-
-
-def _expanded(expr: Expr, values: Mapping[Variable, Expr | None]) -> Expr | None:
-    """An expression with what the loop has assigned written out; None where that is not known, or grows too long."""
-    read = [variable for variable in used_variables(expr) if variable in values]
-    if any(values[variable] is None for variable in read):
-        return None
-    whole = substituted(expr, {variable: values[variable] for variable in read}) if read else expr  # type: ignore[misc]
-    parts = sum(1 for _ in subexpressions(whole))
-    return whole if parts <= MOST_PARTS else None
-
-
-# ---------------------------------------------------------------------------------------------------------- windows
-
-
 def _window(
-    loads: list[_Load], layout: Layout, facts: Facts, keys: Iterator[int]
+    loads: list[TripLoad], layout: Layout, facts: Facts, keys: Iterator[int]
 ) -> tuple[Window, list[Symbol]] | None:
     """The window of the loads of all trips, and the element of it that each begins at; None where it is not worth it."""
-    known = facts.environments[loads[0].load]
     for axis in layout.array_axes():
         run = layout.run(axis)
-        if run == 1:
-            continue
-        parts = [[with_sunk_numbers(part, axis, run, known) for part in load.parts] for load in loads]
-        moves = [moved(parts[0], other, axis, run, known) for other in parts]
-        if None in moves:
-            continue
-        by = sorted({move.by for move in moves})  # type: ignore[union-attr]
-        span, elements = by[-1] - by[0], layout.num_registers // run * (run + by[-1] - by[0])
-        apart = any(after - before > run for before, after in pairwise(by))
-        if apart or elements > MOST_ELEMENTS or (run + span) * WORTH[1] > run * len(by) * WORTH[0]:
-            continue
-        starts = _starts(moves)  # type: ignore[arg-type]
-        if starts is not None:
-            places = _places(moves, keys)  # type: ignore[arg-type]
-            read = {expr: _all(expr, Use(variable.type, variable)) for expr, (variable, _) in places.items()}
-            pointer, *mask = (_replaced(part, read) for part in parts[0])
-            called = tuple((variable, at(0)) for variable, at in places.values())
-            middle = _middle(parts[0], places, axis, run, span, layout, facts, known)
-            window = Window(loads[0].load, axis, run, span, pointer, mask[0] if mask else None, called, middle)
-            return window, starts
+        moves = moves_along(axis, run, loads, facts) if run > 1 else None
+        starts = (
+            _starts(moves)
+            if moves is not None and _is_worth(moves, layout, run, loads[0].target.type.dtype.bits)
+            else None
+        )
+        if moves is not None and starts is not None:
+            return _made(loads[0].load, moves, axis, run, layout, facts, keys), starts
     return None
+
+
+def _made(load: Assign, moves: Moves, axis: int, run: int, layout: Layout, facts: Facts, keys: Iterator[int]) -> Window:
+    known, places = facts.environments[load], _places(moves.of_trips, keys)
+    read = {expr: _all(expr, Use(variable.type, variable)) for expr, (variable, _) in places.items()}
+    pointer, *masks = (_replaced(part, read) for part in moves.parts)
+    mask = masks[0] if masks else None
+    access = plan_access(pointer, mask, layout, facts, known)
+    if access.bounds:
+        access = Access(axis, 1, tuple(conjuncts(mask, facts)), ())
+    first = tuple((variable, at(0)) for variable, at in places.values())
+    middle = _middle(moves, places, axis, run, layout, facts, known)
+    return Window(load, axis, run, moves.span, pointer, access, first, middle)
+
+
+def _is_worth(moves: Moves, layout: Layout, run: int, bits: int) -> bool:
+    """Whether a window loads fewer elements than the trips, without gaps, and not too many for a thread."""
+    apart = any(after - before > run for before, after in pairwise(moves.by))
+    registers = layout.num_registers // run * (run + moves.span) * max(bits, WORD_BITS) // WORD_BITS
+    fewer = (run + moves.span) * WORTH[1] <= run * len(moves.by) * WORTH[0]
+    return fewer and not apart and registers <= MOST_REGISTERS
 
 
 At = Callable[[int], Expr]  # what an index is at an element of the window
 
 
-def _places(moves: list[Moved], keys: Iterator[int]) -> dict[Expr, tuple[Variable, At]]:
+def _places(moves: Sequence[Moved], keys: Iterator[int]) -> dict[Expr, tuple[Variable, At]]:
     """For each index of the first trip that moves: a scalar that stands for it, and what it is."""
     least = min(moves, key=lambda move: move.by)
     places: dict[Expr, tuple[Variable, At]] = {}
@@ -256,7 +178,7 @@ def _places(moves: list[Moved], keys: Iterator[int]) -> dict[Expr, tuple[Variabl
     return places
 
 
-def _index(place: int, moves: list[Moved], least: Moved, element: int) -> Expr:
+def _index(place: int, moves: Sequence[Moved], least: Moved, element: int) -> Expr:
     """An index at an element of the window, which begins where the trip does that is moved least."""
     terms: list[Term] = []
     for number, (sign, literal) in enumerate(least.places[place].terms):
@@ -268,19 +190,18 @@ def _index(place: int, moves: list[Moved], least: Moved, element: int) -> Expr:
 
 
 def _middle(
-    parts: Sequence[Expr],
+    moves: Moves,
     places: Mapping[Expr, tuple[Variable, At]],
     axis: int,
     run: int,
-    span: int,
     layout: Layout,
     facts: Facts,
     known: Mapping[Variable, AxisInfo],
 ) -> Middle | None:
     """The elements of each run's window that are aligned, if there are such."""
-    for start in range(span + 1):
+    for start in range(moves.span + 1):
         here = {expr: at(start) for expr, (_, at) in places.items()}
-        pointer, *mask = (_replaced(part, here) for part in parts)
+        pointer, *mask = (_replaced(part, here) for part in moves.parts)
         access = plan_access(pointer, mask[0] if mask else None, layout, facts, known)
         if access.axis == axis and access.width == run and not access.bounds:
             tests = tuple(test for test in access.tests if not _always_holds(test, known))
@@ -297,10 +218,10 @@ def _always_holds(test: Expr, known: Mapping[Variable, AxisInfo]) -> bool:
     return test.args[1].value == 0 and axis_info(test.args[0], known).nonnegative
 
 
-def _starts(moves: list[Moved]) -> list[Symbol] | None:
+def _starts(moves: Moves) -> list[Symbol] | None:
     """For each trip, which element of the window is its first; None where the text has no words for that."""
-    for number, place in enumerate(moves[0].places):
-        terms = [[move.places[number].terms[term] for move in moves] for term in range(len(place.terms))]
+    for number, place in enumerate(moves.of_trips[0].places):
+        terms = [[move.places[number].terms[term] for move in moves.of_trips] for term in range(len(place.terms))]
         changing = [each for each in terms if any(one != each[0] for one in each)]
         if not changing:
             continue
@@ -322,6 +243,9 @@ def _sum(terms: Sequence[Term], number: int) -> Symbol:
         found = Operation("+", found, symbol)
     for symbol in taken:
         found = Operation("-", found, symbol)
+    while isinstance(found, Operation) and found.operator in ("+", "-") and isinstance(found.right, Number):
+        number += found.right.value if found.operator == "+" else -found.right.value
+        found = found.left
     return Operation("+" if number > 0 else "-", found, Number(abs(number))) if number else found
 
 
@@ -346,8 +270,7 @@ def _unread(
     pending = [
         variable
         for window in (window for windows in ahead.values() for window in windows)
-        for expr in (window.pointer, window.mask, *(start for _, start in window.places))
-        if expr is not None
+        for expr in (window.pointer, *window.access.tests, *(start for _, start in window.places))
         for variable in used_variables(expr)
     ]
     makers: dict[Variable, list[Statement]] = {}

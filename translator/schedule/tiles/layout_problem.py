@@ -15,10 +15,11 @@ from ...artifact import Target
 from ...frozen import frozen
 from ...hardware import ACCESS_BYTES, SECTOR_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Statement, Use, Variable, While
-from ...ir.structured import is_atomic
+from ...ir.structured import assigns, is_atomic
 from ...ir.walk import REARRANGES, children, expressions, statements
 from ...language.dtypes import PointerType
 from ..accesses.atomic_widths import elements_at_once
+from ..accesses.trip_loads import moving_axes
 from ..products.shared_tiles import SharedTile
 from .layout import Layout
 
@@ -76,6 +77,7 @@ class Problem:
       target: the architecture, which decides how many elements an atomic has.
       boxes: where threads take tiles from that tensor copies have brought.
       steps: what has been found of pointers.
+      moving: the axes along which the trips of a static loop move a load; none beside products.
     """
 
     target: Target
@@ -88,6 +90,7 @@ class Problem:
     relations_of: dict[Node, list[Relation]] = field(default_factory=dict)
     reductions_of: dict[Node, list[tuple[int, Variable]]] = field(default_factory=dict)
     steps: dict[Variable, Steps] = field(default_factory=dict)
+    moving: dict[Variable, frozenset[int]] = field(default_factory=dict)
 
     def index(self) -> None:
         """Fills the tables by tile, once everything is collected."""
@@ -106,6 +109,8 @@ def find_problem(kernel: Kernel, facts: Facts, target: Target) -> Problem:
     repeated = {inner for loop in loops for inner in statements(loop.body)}
     for statement in statements(kernel.body):
         _collect(problem, statement, facts, statement in repeated)
+    if not any(assigns(s, "dot") for s in statements(kernel.body)):
+        problem.moving = moving_axes(kernel, facts)
     problem.index()
     return problem
 

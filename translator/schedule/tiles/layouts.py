@@ -216,7 +216,10 @@ def _longest_run(accesses: list[Access]) -> int:
 
 
 def _repeats(problem: Problem, node: Node, fast_axis: int, most: int) -> dict[int, int]:
-    """Runs of equal addresses along other axes, which one thread loads once: of words that several elements lie in."""
+    """Runs along other axes, of which one thread loads elements once.
+
+    They have equal addresses, as words in which several elements lie, or the trips of a loop move along them.
+    """
     repeats: dict[int, int] = {}
     for member in _alike(problem, node):
         for access in problem.accesses.get(member, ()):
@@ -226,6 +229,10 @@ def _repeats(problem: Problem, node: Node, fast_axis: int, most: int) -> dict[in
                     repeats[axis] = run
     while math.prod(repeats.values()) > most:
         repeats.popitem()
+    members = [member for member in _alike(problem, node) if isinstance(member, Variable)]
+    moving = {axis for member in members for axis in problem.moving.get(member, ())} - {fast_axis}
+    if not repeats and len(moving) == 1:
+        repeats = dict.fromkeys(moving, most)
     return repeats
 
 
