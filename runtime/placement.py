@@ -34,13 +34,13 @@ def check_memory(call: Call) -> None:
 
 
 def device_of(call: Call) -> int:
-    """The device that all arrays lie on; `HOST` without arrays, the present one where types stand for all of them.
+    """The device that all arrays lie on; without arrays, or where types stand for all of them, the present one, if there is one.
 
     Raises:
       DeviceError: when they lie on several.
     """
     places = {array.device: name for name, array in call.arrays if array.device != NOWHERE}
-    if call.arrays and not places and wanted_mode() in ("", "gpu") and driver.is_available():
+    if not places and wanted_mode() in ("", "gpu") and driver.is_available():
         return current_device()
     if len(places) > 1:
         listed = ", ".join(

@@ -236,3 +236,18 @@ def test_children(tmp_path: Path) -> None:
     child.join()
     scaled[(1,)](x, x, 1024, 2.0, BLOCK=1024)  # the parent goes on
     assert bool((x == 2).all())
+
+
+@triton.jit
+def without_arrays(n, BLOCK: tl.constexpr):
+    tl.device_assert(n > BLOCK)
+
+
+def test_kernels_without_arrays_run_on_the_gpu() -> None:
+    """And what a hook was told of them is for it, too."""
+    told: list[str] = []
+    with triton.knobs.runtime.scope():
+        triton.knobs.runtime.jit_cache_hook = lambda **facts: told.append(facts["compile"]["specialization_data"])
+        compiled = without_arrays.warmup(9, BLOCK=4, grid=(1,))
+    assert compiled.mode == "gpu" and without_arrays[(1,)](9, BLOCK=4).mode == "gpu"
+    assert without_arrays.preload(told[0]).hash == compiled.hash

@@ -13,6 +13,8 @@ import tilewright.language as tl
 from tilewright import knobs
 from tilewright.artifact import Options
 from tilewright.diagnostics import SpecializationDataError
+from tilewright.runtime import placement
+from tilewright.runtime.arguments.arrays import HOST
 from tilewright.runtime.specialisations import Specialisation, read
 from tilewright.tools.tensor_descriptor import TensorDescriptor
 
@@ -289,3 +291,21 @@ def test_zeros_and_nan_count_by_their_text() -> None:
         kernel[(1,)](x, value)
         assert np.signbit(x[0]) == np.signbit(value) and np.isnan(x[0]) == np.isnan(value)
     assert len(kernel.compilations.made) == 3
+
+
+@triton.jit
+def without_arrays(n, BLOCK: tl.constexpr):
+    tl.device_print("n", n + BLOCK)
+
+
+def test_kernels_without_arrays_run_where_what_has_no_arguments_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the GPU if there is one, so that what `warmup` compiles is what `preload` finds."""
+    call = without_arrays.call_of((3,), {"BLOCK": 4})
+    monkeypatch.setattr(placement.driver, "is_available", lambda: True)
+    monkeypatch.setattr(placement, "current_device", lambda: 2)
+    assert placement.device_of(call) == HOST  # TILEWRIGHT_MODE=cpu
+    monkeypatch.delenv("TILEWRIGHT_MODE")
+    assert placement.device_of(call) == 2 and placement.choose_mode(call) == "gpu"
+    assert placement.device_of(new_kernel().call_of((np.zeros(4), 4, 1, 4), {})) == HOST
+    monkeypatch.setattr(placement.driver, "is_available", lambda: False)
+    assert placement.device_of(call) == HOST
