@@ -180,6 +180,24 @@ def test_two_windows(run_everywhere: Any, round_: bool) -> None:
 
 
 @triton.jit
+def written_out(x_ptr, out_ptr, W, BLOCK: tl.constexpr):
+    """Indices without names, in address and mask."""
+    total = tl.zeros((BLOCK,), tl.float32)
+    for d in tl.static_range(3):
+        mask = tl.arange(0, BLOCK) + d < W
+        total += tl.load(x_ptr + tl.arange(0, BLOCK) + d, mask=mask, other=5).to(tl.float32)
+    tl.store(out_ptr + tl.arange(0, BLOCK), total)
+
+
+def test_indices_without_names(run_everywhere: Any) -> None:
+    x = RANDOM.integers(0, 99, 512, np.uint8)
+    found = run_everywhere(written_out, (1,), x, np.zeros(512, np.float32), 500, BLOCK=512)[1]
+    padded = np.concatenate([x[:500], np.full(14, 5)])
+    np.testing.assert_array_equal(found, sum(padded[d : d + 512].astype(np.float32) for d in range(3)))
+    assert len(windows_of(written_out.translate("*u8:16, *fp32:16, i32:16, 512").source)) == 1
+
+
+@triton.jit
 def no_window(x_ptr, out_ptr, BLOCK: tl.constexpr, WAY: tl.constexpr):
     """Trips that write what the next one reads, that lie far apart, that share nothing, or whose masks go other ways."""
     c = tl.arange(0, BLOCK)

@@ -13,7 +13,6 @@ from dataclasses import replace
 from ..frozen import frozen
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
 from ..ir.rewrite import with_operands
-from ..ir.structured import is_elementwise
 from ..ir.walk import REARRANGES
 from .axis_info import AxisInfo, axis_info
 
@@ -69,6 +68,8 @@ def with_sunk_numbers(expr: Expr, axis: int | None, run: int, known: Mapping[Var
     """
     if axis is None or _is_alike(expr, axis, run, known) or not isinstance(expr, Call) or expr.op in REARRANGES:
         return expr
+    if not expr.args:
+        return expr
     args = tuple(with_sunk_numbers(arg, _axis_below(expr, arg, axis), run, known) for arg in expr.args)
     whole = with_operands(expr, args)
     total, number = args[0], args[-1]
@@ -110,7 +111,7 @@ def _compare(
         pairs.append((before, after))
         signs, others = ([sign for sign, _ in place.terms] for place in (before, after))
         return before.base == after.base and signs == others
-    if not (isinstance(one, Call) and isinstance(other, Call) and is_elementwise(one) and one.op not in REARRANGES):
+    if not (isinstance(one, Call) and isinstance(other, Call) and one.args and one.op not in REARRANGES):
         return False
     if (one.op, one.type, one.attributes, len(one.args)) != (other.op, other.type, other.attributes, len(other.args)):
         return False
