@@ -155,6 +155,50 @@ def test_the_text_of_loops_of_few_trips() -> None:
 
 
 @triton.jit
+def counted(x_ptr, out_ptr, H, W, STRIDE: tl.constexpr, BH: tl.constexpr):
+    """Numbers that the counter makes, and that are the same in all trips."""
+    y, x = tl.arange(0, BH), tl.arange(0, 128)
+    total = tl.zeros((BH, 128), tl.float32)
+    for r in range(1, 5):
+        at = y + r
+        mask = (at[:, None] < H) & (x[None, :] < W)
+        total += tl.load(x_ptr + at[:, None] * W + (r * STRIDE + 1) + x[None, :], mask=mask, other=2.0)
+    tl.store(out_ptr + y[:, None] * W + x[None, :], total, mask=(y[:, None] < H) & (x[None, :] < W))
+
+
+def test_numbers_that_the_counter_makes(run_everywhere: Any) -> None:
+    x = RANDOM.integers(-9, 9, (21, 80)).astype(np.float32)
+    found = run_everywhere(counted, (1,), x, np.zeros((16, 79), np.float32), 20, 79, STRIDE=0, BH=16)[1]
+    rows, columns = np.arange(16)[:, None], np.arange(79)
+    parts = (np.where(rows + r < 20, x.ravel()[(rows + r) * 79 + 1 + columns], 2) for r in range(1, 5))
+    np.testing.assert_array_equal(found, sum(parts))
+    assert len(windows_of(counted.translate("*fp32:16, *fp32:16, i32, i32, 0, 16").source)) == 1
+
+
+@triton.jit
+def many_rows(x_ptr, y_ptr, out_ptr, W, BLOCK: tl.constexpr):
+    """Two windows that a thread has no room for at once."""
+    c = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for d in tl.static_range(-8, 8):
+        at = c + d
+        inside = (at >= 0) & (at < W)
+        x = tl.load(x_ptr + at, mask=inside, other=0).to(tl.float32)
+        total += x * tl.load(y_ptr + at, mask=inside, other=0).to(tl.float32)
+    tl.store(out_ptr + c, total, mask=c < W)
+
+
+def test_windows_of_a_loop_share_its_registers(run_everywhere: Any) -> None:
+    x, y = RANDOM.integers(0, 9, (2, 2000), np.uint8)
+    found = run_everywhere(many_rows, (1,), x, y, np.zeros(2000, np.float32), 2000, BLOCK=2048)[2]
+    padded = np.pad(x.astype(np.float32) * y, 8)
+    np.testing.assert_array_equal(found, sum(padded[8 + d : 2008 + d] for d in range(-8, 8)))
+    assert windows_of(many_rows.translate("*u8:16, *u8:16, *fp32:16, i32:16, 2048").source) == [
+        "x_window[VECS][VEC + 15]"
+    ]
+
+
+@triton.jit
 def around(x_ptr, y_ptr, out_ptr, W, BLOCK: tl.constexpr, ROUND: tl.constexpr):
     """Indices that may go round, two windows in one loop, and a loop around it."""
     c = tl.arange(0, BLOCK)

@@ -105,9 +105,8 @@ def _compare(
     if axis is None or _is_alike(one, axis, run, known):
         return one == other
     before, after = _place(one), _place(other)
-    if (before.terms or isinstance(one, Use) or _is_arange(one)) and axis_info(before.base, known).contiguity[
-        axis
-    ] % run == 0:
+    is_index = bool(before.terms) or isinstance(one, Use) or _is_arange(one)
+    if is_index and axis_info(before.base, known).contiguity[axis] % run == 0:
         pairs.append((before, after))
         signs, others = ([sign for sign, _ in place.terms] for place in (before, after))
         return before.base == after.base and signs == others

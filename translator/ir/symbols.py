@@ -99,6 +99,11 @@ def spelled(symbol: Symbol) -> str:
     raise ValueError(f"{symbol} is no expression")
 
 
+def mentions(symbol: Symbol | None, name: Name) -> bool:
+    """Whether a name stands in an expression."""
+    return symbol is not None and renamed(symbol, name, replace(name, word=f"not {name.word}")) != symbol
+
+
 def renamed(symbol: Symbol, one: Name, other: Name) -> Symbol:
     """The expression with another name in place of one."""
     match symbol:

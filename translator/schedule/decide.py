@@ -12,11 +12,11 @@ from dataclasses import replace
 from ..analysis.facts import Facts
 from ..artifact import Options, Target
 from ..hardware import WARP_SIZE
-from ..ir.nodes import Assign, Kernel, Statement, Variable
+from ..ir.nodes import Assign, Kernel, Statement
 from .accesses.coalesced import coalesce
 from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads, names_one_block
 from .accesses.windows import Windows, choose_windows
-from .plan import Schedule
+from .plan import Conversion, Schedule
 from .products.computed_operands import with_computed_operands
 from .products.dot_plan import Dots
 from .products.dots import dot_statements, plan_dots, sums_apart
@@ -34,7 +34,6 @@ from .staging.rings import with_stages
 from .staging.warp_copies import choose_warp_copies
 from .tiles.index_layouts import index_layouts
 from .tiles.kept_tiles import Kept, choose_kept, exchanges_of
-from .tiles.layout import Layout
 from .tiles.layout_problem import Problem, find_problem
 from .tiles.layouts import conversions_of, follow, of_variables, own_layouts, settle_numbers, solve, words_of_b
 from .tiles.recomputed import is_straight, needed_at_once
@@ -65,7 +64,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
     room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    windows, kept = _in_registers(kernel, facts, layouts, problem, dots, rings, target)
+    windows, kept = _in_registers(kernel, facts, problem, conversions, dots, rings, target)
     in_shared = choose_shared(kernel, kept.facts, kept.layouts, num_threads, room)
     peak = peak_registers(kernel, kept.facts, kept.layouts) + sums_apart(dots)
     spare = spare_registers(peak, options.num_warps, blocks, rings.has_producer)
@@ -113,18 +112,18 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
 def _in_registers(
     kernel: Kernel,
     facts: Facts,
-    layouts: Mapping[Variable, Layout],
     problem: Problem,
+    conversions: Mapping[Statement, list[Conversion]],
     dots: Dots,
     rings: Rings,
     target: Target,
 ) -> tuple[Windows, Kept]:
     """What the tiles that threads hold become: those that windows bring, and those that need another layout, stay arrays."""
-    held = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
+    held = {variable: layout for variable, layout in of_variables(problem).items() if variable not in dots.staged}
     has_dots = bool(dots.plans)
     windows = Windows() if has_dots or rings.rings else choose_windows(kernel, facts, held)
-    moved = {one.variable for conversions in conversions_of(problem).values() for one in conversions}
-    return windows, choose_kept(kernel, facts, held, problem.answers, windows.arrays | moved, rings, has_dots, target)
+    fixed = windows.arrays | {one.variable for wanted in conversions.values() for one in wanted}
+    return windows, choose_kept(kernel, facts, held, problem.answers, fixed, rings, has_dots, target)
 
 
 def _blocks_for_tiles(

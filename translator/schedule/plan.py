@@ -40,7 +40,7 @@ class Schedule:
       recomputed: tiles that are functions of the register's index instead of arrays.
       held_starts: pointers from which elements are found that lie anywhere: the text hides how they came about.
       late_loads: tiles that are functions of the register's index too, which load the element.
-      windows: what the trips of static loops load together, ahead of them.
+      windows: what the trips of loops load together, ahead of them.
       dots: instruction, layout and operands of every dot.
       staged: loaded tiles that go to shared memory for dots alone, with their format there; `layouts` has the layout in
         which threads copy them.

@@ -15,7 +15,6 @@ from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..staging.own_places import place_of_scalar, place_read
 from ..text.element import element_text, indexed, run_at
-from ..text.literals import literal_text
 from ..text.operators import Text
 from ..text.point import Point
 from ..text.rounding import materialised
@@ -36,6 +35,7 @@ from .memory_order import note_load, note_store, order_after_loads, order_after_
 from .recompute import function_of_index
 from .told import told_by_one
 from .torn_stores import is_taken_apart
+from .vector_loads import vector_load
 from .vectors import (
     access_of,
     copies_of_repeated,
@@ -221,9 +221,7 @@ def _store_scalar(context: Context, pointer: Expr, value: Expr, mask: Expr | Non
 def _load_vector(
     context: Context, statement: Assign, call: Call, access: Access, name: str, modifier: str
 ) -> Callable[[Point], tuple[Node, ...]]:
-    pointer, _, other = load_operands(call)
-    target = statement.target
-    width = width_name(context, context.schedule.layouts[target], access)
+    pointer, target = call.args[0], statement.target
 
     def one(point: Point) -> tuple[Node, ...]:
         naming: tuple[Node, ...] = ()
@@ -232,28 +230,10 @@ def _load_vector(
             source = f"&{place}"
         else:
             source = context.speller.text(pointer, point)
-        values = {
-            "width": width,
-            "target": context.names.shared_index("loaded")
-            if access.scattered
-            else run_at(indexed(context, name, target, point)),
-            "source": source,
-            "suffix": f"_{modifier}" if modifier else "",
-        }
-        test, count = uniform_test(context, access, point, target), valid_count(context, access, point)
-        kind = "bounded" if count else "if" if test else ""
-        bools = target.type.dtype.is_bool()
-        helper = "_".join(filter(None, ("load_bools" if bools else "load_vec", kind, modifier)))
-        context.use_helper("load_vec", helper, kind=kind, modifier=modifier, bools=bools)
-        context.needs.packets |= {access.width * target.type.dtype.itemsize}
-        fill = literal_text(other.value if isinstance(other, Literal) else 0, target.type.dtype)
-        if other is not None and not isinstance(other, Literal):
-            fill = context.speller.text(other, point)
-        if count is not None:
-            values["count"] = f"{test.within(4)} ? {count.within(4)} : 0" if test else count.text
-        elif test is not None:
-            values["condition"] = test.text
-        return (*naming, Spelled("load_vec", {**values, "helper": helper, "kind": kind, "fill": fill}))
+        loaded = (
+            context.names.shared_index("loaded") if access.scattered else run_at(indexed(context, name, target, point))
+        )
+        return (*naming, vector_load(context, statement, access, point, loaded, source, modifier))
 
     return one
 

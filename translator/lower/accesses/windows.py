@@ -1,10 +1,10 @@
-"""The windows of static loops: what their trips load, each element once; `schedule/accesses/windows.py` says which and why."""
+"""The windows of loops: what their trips load, each element once; `schedule/accesses/windows.py` says which and why."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...ir.nodes import Assign, Call, Expr, Literal, Statement, Use, Variable
+from ...ir.nodes import Assign, Call, Expr, Statement, Use, Variable
 from ...ir.symbols import Name, renamed, spelled
 from ...schedule.accesses.access import Access
 from ...schedule.accesses.trip_loads import COUNTER
@@ -13,13 +13,13 @@ from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..text.axis_names import NamedAxis
 from ..text.element import element_text, indexed, run_at
-from ..text.literals import literal_text
 from ..text.operators import ZERO, Text, infix
 from ..text.point import FIRST, Index, Point, point_of, register, vector_start
 from ..text.unit import Comment, Line, Loop, Node, Spelled
-from .conditions import all_tests, uniform_test
+from .conditions import all_tests
 from .elements import chosen
 from .memory_order import note_load, order_after_stores
+from .vector_loads import vector_load
 from .vectors import load_operands, width_name
 
 
@@ -105,11 +105,12 @@ def _beside_run(
     if middle is not None:
         nodes = (_vector(context, window.load, middle.pointer, middle.access, point, element(str(middle.start))),)
         count = str(window.span)
-        beside = {0: f"{run} + {inner}", window.span: inner}
-        which = beside.get(middle.start, f"{inner} < {middle.start} ? {inner} : {run} + {inner}")
-        if which != inner:
+        on_both_sides = f"{inner} < {middle.start} ? {inner} : {run} + {inner}", "in front of those, or behind"
+        behind = f"{run} + {inner}", "behind those"
+        which, where = behind if middle.start == 0 else on_both_sides
+        if middle.start < window.span:  # else all stand in front
             place = context.names.shared_index("place")
-            naming = (Line(f"const int {place} = {which};", "in front of those, or behind"),)
+            naming = (Line(f"const int {place} = {which};", where),)
     rest = (*naming, *_at_place(context, window, point, place, element(place)))
     return (*nodes, Loop(f"for (int {inner} = 0; {inner} < {count}; ++{inner})", rest, unroll=True))
 
@@ -129,21 +130,8 @@ def _at_place(context: Context, window: Window, point: Point, place: str, elemen
 
 def _vector(context: Context, load: Assign, pointer: Expr, access: Access, point: Point, target: str) -> Node:
     """Elements that one access brings."""
-    type_, other = load.target.type, load_operands(load.value)[2]  # type: ignore[arg-type]
-    test = uniform_test(context, access, point, load.target)
-    kind = "if" if test else ""
-    helper = context.use_helper("load_vec", "load_vec_if" if test else "load_vec", kind=kind, modifier="", bools=False)
-    context.needs.packets |= {access.width * type_.dtype.itemsize}
-    values = {
-        "width": width_name(context, point.layout, access),
-        "target": run_at(target),
-        "source": context.speller.text(pointer, point),
-        "suffix": "",
-        "helper": helper,
-        "kind": kind,
-        "fill": literal_text(other.value if isinstance(other, Literal) else 0, type_.dtype),
-    }
-    return Spelled("load_vec", values | ({"condition": test.text} if test else {}))
+    source = context.speller.text(pointer, point)
+    return vector_load(context, load, access, point, run_at(target), source)
 
 
 def _index(context: Context, window: Window, variable: Variable, first: Expr, point: Point, place: str) -> Line:

@@ -1,4 +1,4 @@
-"""What the trips of static loops load, in terms of what is known where the loop begins.
+"""What the trips of loops of few trips load, in terms of what is known where the loop begins.
 
 In: a kernel. Out: for each loop the loads that stand at the same place in every trip, and how each trip's is that of the first
 moved along an axis (`analysis/moved.py`).

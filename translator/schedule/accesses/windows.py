@@ -1,4 +1,4 @@
-"""Loads of which the trips of a static loop share most elements: each is loaded once, ahead of the loop.
+"""Loads of which the trips of a loop share most elements: each element is loaded once, ahead of the loop.
 
 In: a kernel, its facts, the layouts. Out: `Windows`. `tl.load(x_ptr + row * W + c + dc)` in `for dc in tl.static_range(-1, 2)`
 loads what lies at `c - 1`, `c` and `c + 1`: a thread that holds four neighbours asks memory for 12 elements, of which 6 are
@@ -25,14 +25,14 @@ from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Statement, Use, Variable
 from ...ir.rewrite import with_operands
 from ...ir.structured import is_elementwise
-from ...ir.symbols import Number, Operation, Symbol
+from ...ir.symbols import Number, Operation, Symbol, mentions
 from ...ir.types import ValueType
 from ...ir.walk import MOVES, next_key, read_variables, statements, used_variables
 from ..tiles.layout import Layout
 from .access import Access, plan_access
-from .trip_loads import Moves, TripLoad, loads_of_loops, moves_along
+from .trip_loads import COUNTER, Moves, TripLoad, loads_of_loops, moves_along
 
-MOST_REGISTERS = 96  # of a thread for one window: it is used up trip by trip
+MOST_REGISTERS = 96  # of a thread for the windows of one loop: they are used up trip by trip
 WORD_BITS = 32
 WORTH = (3, 4)  # a window loads at most this share of what the trips would
 
@@ -78,6 +78,11 @@ class Window:
     middle: Middle | None
     counter: Variable | None = None
 
+    def registers(self, layout: Layout) -> int:
+        """How many of a thread its windows take, in the layout of the tile."""
+        words = max(self.load.target.type.dtype.bits, WORD_BITS) // WORD_BITS
+        return layout.num_registers // self.run * (self.run + self.span) * words
+
     def accesses(self, layout: Layout) -> int:
         """How often a thread asks memory for all its windows, in the layout of the tile."""
         return layout.num_registers // self.run // self.access.width * (self.span + (1 if self.middle else self.run))
@@ -110,13 +115,15 @@ def choose_windows(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layo
     keys = count(next_key(kernel))
     for begin, together in loads_of_loops(kernel):
         here: list[Window] = []
+        room = MOST_REGISTERS
         for loads in together:
             layout = layouts.get(loads[0].target)
             if layout is None or any(layouts.get(load.target) != layout for load in loads):
                 continue
             counter = begin.variable if isinstance(begin, For) else None
-            found = _window(loads, layout, facts, keys)
+            found = _window(loads, layout, room, facts, keys)
             if found is not None:
+                room -= found[0].registers(layout)
                 window = replace(found[0], counter=counter)
                 here.append(window)
                 taken |= {load.load: (window, start) for load, start in zip(loads, found[1], strict=True)}
@@ -126,23 +133,25 @@ def choose_windows(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layo
 
 
 def _window(
-    loads: list[TripLoad], layout: Layout, facts: Facts, keys: Iterator[int]
+    loads: list[TripLoad], layout: Layout, room: int, facts: Facts, keys: Iterator[int]
 ) -> tuple[Window, list[Symbol]] | None:
-    """The window of the loads of all trips, and the element of it that each begins at; None where it is not worth it."""
+    """The window of the loads of all trips, and the element of it that each begins at; None where it is not worth it.
+
+    `room` is how many registers it may take.
+    """
     for axis in layout.array_axes():
         run = layout.run(axis)
         moves = moves_along(axis, run, loads, facts) if run > 1 else None
-        starts = (
-            _starts(moves)
-            if moves is not None and _is_worth(moves, layout, run, loads[0].target.type.dtype.bits)
-            else None
-        )
+        starts = _starts(moves) if moves is not None and _is_worth(moves, run) else None
         if moves is not None and starts is not None:
-            return _made(loads[0].load, moves, axis, run, layout, facts, keys), starts
+            window = _made(loads[0].load, moves, axis, run, layout, facts, keys)
+            if window.registers(layout) <= room:
+                return window, starts
     return None
 
 
 def _made(load: Assign, moves: Moves, axis: int, run: int, layout: Layout, facts: Facts, keys: Iterator[int]) -> Window:
+    """The window of loads that are moved along an axis, in runs of `run` elements; `load` is the first trip's."""
     known, places = facts.environments[load], _places(moves.of_trips, keys)
     read = {expr: _all(expr, Use(variable.type, variable)) for expr, (variable, _) in places.items()}
     pointer, *masks = (_replaced(part, read) for part in moves.parts)
@@ -155,12 +164,10 @@ def _made(load: Assign, moves: Moves, axis: int, run: int, layout: Layout, facts
     return Window(load, axis, run, moves.span, pointer, access, first, middle)
 
 
-def _is_worth(moves: Moves, layout: Layout, run: int, bits: int) -> bool:
-    """Whether a window loads fewer elements than the trips, without gaps, and not too many for a thread."""
+def _is_worth(moves: Moves, run: int) -> bool:
+    """Whether a window loads fewer elements than the trips, without gaps."""
     apart = any(after - before > run for before, after in pairwise(moves.by))
-    registers = layout.num_registers // run * (run + moves.span) * max(bits, WORD_BITS) // WORD_BITS
-    fewer = (run + moves.span) * WORTH[1] <= run * len(moves.by) * WORTH[0]
-    return fewer and not apart and registers <= MOST_REGISTERS
+    return not apart and (run + moves.span) * WORTH[1] <= run * len(moves.by) * WORTH[0]
 
 
 At = Callable[[int], Expr]  # what an index is at an element of the window
@@ -185,7 +192,7 @@ def _index(place: int, moves: Sequence[Moved], least: Moved, element: int) -> Ex
         if any(move.places[place].terms[number] != (sign, literal) for move in moves):
             value, element = int(literal.value) + sign * element, 0
             literal = replace(literal, value=value, symbol=None)  # a word of its trip is none of the window's
-        terms.append((sign, literal))
+        terms.append((sign, _without_counter(literal)))
     return with_terms(least.places[place], tuple(terms))
 
 
@@ -253,7 +260,14 @@ def _replaced(expr: Expr, places: Mapping[Expr, Expr]) -> Expr:
     """An expression with others in the place of some indices."""
     if expr in places:
         return places[expr]
+    if isinstance(expr, Literal):
+        return _without_counter(expr)
     return with_operands(expr, tuple(_replaced(arg, places) for arg in expr.args)) if isinstance(expr, Call) else expr
+
+
+def _without_counter(literal: Literal) -> Literal:
+    """A number that is the same in all trips, such as `r * 0 + 3`, without the name of what they count by."""
+    return replace(literal, symbol=None) if mentions(literal.symbol, COUNTER) else literal
 
 
 def _all(place: Expr, scalar: Expr) -> Expr:

@@ -77,7 +77,7 @@ class Problem:
       target: the architecture, which decides how many elements an atomic has.
       boxes: where threads take tiles from that tensor copies have brought.
       steps: what has been found of pointers.
-      moving: the axes along which the trips of a static loop move a load; none beside products.
+      moving: the axes along which the trips of a loop move a load; none beside products.
     """
 
     target: Target
