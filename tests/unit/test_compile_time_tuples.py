@@ -137,3 +137,37 @@ def test_types_of_tuples(mode: str, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert out[0] == 2
     said = "[[fp32[16], constexpr_type[16]], [tile: fp32[16], pointer: *fp32]]"
     assert capsys.readouterr().out.splitlines() == [said]
+
+
+WRAPPED = tl.constexpr((5, 6, 7))
+
+
+@triton.jit
+def first_of(within: tl.constexpr, plain):
+    tl.static_assert(within.type == tl.constexpr_type((5, 6, 7)))
+    tl.static_assert(plain.type == tl.tuple_type([tl.constexpr_type(5), tl.constexpr_type(6)]))
+    return within[0]
+
+
+@triton.jit
+def types_of_wrapped_tuples(out_ptr, given: tl.constexpr):
+    here: tl.constexpr = (5, 6, 7)
+    tl.static_assert(here.type == tl.constexpr_type((5, 6, 7)) and here.type != tl.constexpr_type((5, 6, 8)))
+    tl.static_assert(given.type == here.type and WRAPPED.type == here.type)
+    again: tl.constexpr = given
+    tl.static_assert(again.type == here.type and again == here)
+    plain = given
+    tl.static_assert(plain.type == tl.tuple_type([tl.int32, tl.int32, tl.int32]))
+    tl.static_print(given.type)
+    tl.store(out_ptr, first_of((5, 6, 7), (5, 6)) + here[2])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_types_of_tuples_within_a_constexpr(
+    mode: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    out = np.zeros(1, np.int32)
+    types_of_wrapped_tuples[(1,)](out, (5, 6, 7))
+    assert out[0] == 12
+    assert capsys.readouterr().out.splitlines() == ["constexpr_type[(5, 6, 7)]"]

@@ -78,13 +78,13 @@ def _parameter_value(
     from ..ir.c_names import can_be_global
     from ..ir.symbols import Name
     from ..ir.types import ORDINALS
-    from .values import Const, Tuple, known_value
+    from .values import Const, Tuple, known_value, with_wrapper
 
     if isinstance(argument, ConstantArgument):
         constants[name] = argument.value
         is_number = isinstance(argument.value, (int, float))
         if type(argument.value) in (tuple, list):
-            return known_value(argument.value)
+            return with_wrapper(known_value(argument.value), True)
         return Const(argument.value, Name(name) if is_number and can_be_global(name) else None)
     if isinstance(argument, TupleArgument):
         labels = argument.fields or tuple(ORDINALS[number % len(ORDINALS)] for number in range(len(argument.items)))

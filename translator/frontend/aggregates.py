@@ -83,7 +83,7 @@ def _rebuilt(value: Value, parts: Iterator[Value]) -> Value:
 def decayed(value: Value, span: Span) -> Value:
     """A value as an assignment keeps it: numbers in tuples become scalars of their own type, as those outside of tuples do."""
     if isinstance(value, Tuple):
-        return replace(value, items=tuple(decayed(item, span) for item in value.items))
+        return replace(value, items=tuple(decayed(item, span) for item in value.items), is_wrapped=False)
     return to_expr(value, span) if isinstance(value, Const) and value.is_number else value
 
 

@@ -36,6 +36,8 @@ def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
             return base.items[base.fields.index(name)]
         if name == "value" and is_static(base):
             return base
+        if name == "type" and base.is_wrapped:
+            return Const(constexpr_type(builder.constant(base, "the tuple", span)), is_plain=True)
         if name == "type":
             types = [builder.constant(attribute_of(builder, item, name, span), "the type", span) for item in base.items]
             return Const(tuple_type(types, base.fields), is_plain=True)

@@ -38,22 +38,29 @@ class Const:
 
 @frozen
 class Tuple:
-    """A compile-time sequence of values; `fields` are the names of a namedtuple's."""
+    """A compile-time sequence of values; `fields` are the names of a namedtuple's.
+
+    `is_wrapped` marks what Triton has within one `constexpr`: its `.type` says the values, not the types of the items.
+    """
 
     items: tuple[Value, ...]
     fields: tuple[str, ...] = ()
+    is_wrapped: bool = field(default=False, compare=False)
 
 
 def known_value(value: Any, symbol: Symbol | None = None) -> Const | Tuple:
     """A value of Python's as a kernel sees it: sequences, also within others, by items, a scalar of NumPy as its number."""
     is_plain, value = not isinstance(value, constexpr), plain(value)
     if type(value) in (tuple, list):
-        return Tuple(tuple(map(known_value, value)))
+        return Tuple(tuple(map(known_value, value)), is_wrapped=not is_plain)
     return Const(value, symbol, is_plain=is_plain)
 
 
 def with_wrapper(value: Value, wrapped: bool) -> Value:
     """What a name stands for that is declared `tl.constexpr` (`wrapped`), or that a plain assignment binds."""
+    if isinstance(value, Tuple):
+        is_wrapped = wrapped and is_static(value)
+        return replace(value, is_wrapped=is_wrapped) if value.is_wrapped != is_wrapped else value
     return replace(value, is_plain=not wrapped) if isinstance(value, Const) and value.is_plain == wrapped else value
 
 
