@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .diagnostics import NoSourceError
+from .diagnostics import ArgumentError, NoSourceError, Span
 from .frozen import frozen
 
 if TYPE_CHECKING:
@@ -47,6 +47,22 @@ class KernelParameter:
     def has_default(self) -> bool:
         """Whether it may be left out."""
         return self.default is not inspect.Parameter.empty
+
+    def check(self, span: Callable[[], Span], calls: tuple[Span, ...] = ()) -> None:
+        """Rejects a compile-time parameter whose value the decorator asks not to look at; `span` says where it stands.
+
+        Raises:
+          ArgumentError: naming the option.
+        """
+        if not self.is_constexpr or not (self.do_not_specialize or self.do_not_specialize_on_alignment):
+            return
+        option = "do_not_specialize" if self.do_not_specialize else "do_not_specialize_on_alignment"
+        raise ArgumentError(
+            f"{self.name} marked as constexpr and listed in {option}",
+            span(),
+            f"leave {self.name} out of {option}, or leave tl.constexpr out for a value that is known at run time only",
+            calls,
+        )
 
 
 def normalised(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +295,44 @@ def test_parameters_that_a_kernel_does_not_have() -> None:
         with pytest.warns(RuntimeWarning, match=said) as warned:
             triton.jit(do_not_specialize=[given])(many_axes.fn)
         assert warned[0].filename == __file__
+
+
+@triton.jit(do_not_specialize=["N"])
+def contradicting(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr, N)
+
+
+@triton.jit
+def calls_contradicting(x_ptr):
+    contradicting(x_ptr, 5)
+
+
+@triton.jit(do_not_specialize_on_alignment=[1])
+def contradicting_on_alignment(
+    x_ptr,
+    N: tl.constexpr,
+):
+    tl.store(x_ptr, N)
+
+
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "option", "calls", "line"),
+    [
+        (contradicting, (5,), "do_not_specialize", 0, "def contradicting(x_ptr, N: tl.constexpr):"),
+        (calls_contradicting, (), "do_not_specialize", 1, "def contradicting(x_ptr, N: tl.constexpr):"),
+        (contradicting_on_alignment, (5,), "do_not_specialize_on_alignment", 0, "    N: tl.constexpr,"),
+    ],
+)
+def test_compile_time_parameters_are_specialised(
+    kernel: Any, arguments: Any, option: str, calls: int, line: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    with pytest.raises(errors.ArgumentError, match=f"N marked as constexpr and listed in {option}\n") as caught:
+        kernel[(1,)](np.zeros(1, np.int32), *arguments)
+    assert caught.value.span.text == line and f"leave N out of {option}, or" in caught.value.remedy
+    assert caught.value.span.text[caught.value.span.column :].startswith("N") and len(caught.value.calls) == calls
+    assert linecache.getline(__file__, caught.value.span.line) == f"{line}\n"
 
 
 def test_the_title_has_the_name_of_the_text() -> None:

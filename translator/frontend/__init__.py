@@ -36,6 +36,7 @@ def build_kernel(
     from .unread import without_unread_results
 
     source = source_of(function)
+    source.check_parameters()
     builder = Builder(source, options, target)
     builder.written_out_loops = frozenset(written_out)
     parameters: list[Parameter] = []

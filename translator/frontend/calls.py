@@ -159,6 +159,7 @@ def source_of(function: KernelFunction) -> Source:
 def _callee(builder: Builder, target: KernelFunction, span: Span) -> Builder:
     inner = Builder(source_of(target), builder.options, builder.target, builder)
     inner.calls = (*builder.calls, span)
+    inner.source.check_parameters(inner.calls)
     return inner
 
 

@@ -93,6 +93,19 @@ class Source:
                 return self._find(node.body.body)
         raise NoSourceError(f"the source of {self.function.__name__} holds no function definition", None, "write a def")
 
+    def check_parameters(self, calls: tuple[Span, ...] = ()) -> None:
+        """Rejects parameters that contradict what the decorator says of them; `calls` led to the function.
+
+        Raises:
+          ArgumentError: at the parameter.
+        """
+        for parameter in self.function.params:
+            parameter.check(functools.partial(self._parameter_span, parameter.name), calls)
+
+    def _parameter_span(self, name: str) -> Span:
+        written = (node for node in below(self.definition.params) if isinstance(node, cst.Param))
+        return self.span(next(node.name for node in written if node.name.value == name))
+
     def span(self, node: cst.CSTNode) -> Span:
         """Where a node stands in the user's file."""
         position = self._positions[node]

@@ -5,6 +5,7 @@ A frame is the user's when its globals hold `SUPPORT`, the name under which rewr
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from types import FrameType, TracebackType
@@ -18,6 +19,7 @@ from ..diagnostics import (
     UnsupportedLanguageConstruct,
     warn_at,
 )
+from ..kernel_function import KernelFunction, normalised
 from ..language.constexpr import plain
 from ..language.member_hints import NO_SUCH_ITEM, instead_of_member, instead_of_tiles_member
 from ..language.values import tensor
@@ -146,6 +148,15 @@ def _span(traceback: TracebackType) -> Span:
             column, end_line = _characters(text, first), stop
             end_column = _characters(lines[stop - function.first_line], last)
     return Span(code.co_filename, line, column, end_line, end_column, text)
+
+
+def parameter_span(function: KernelFunction, written: ast.arguments, name: str, above: int) -> Span:
+    """Where a parameter stands in the user's file, in which there are so many lines `above` those that were parsed."""
+    node = next(one for one in ast.walk(written) if isinstance(one, ast.arg) and normalised(one.arg) == name)
+    line = node.lineno + above
+    text = function.raw_src.split("\n")[line - function.first_line]
+    column = _characters(text, node.col_offset)
+    return Span(function.path, line, column, line, column + len(name), text)
 
 
 def _characters(text: str, count: int) -> int:

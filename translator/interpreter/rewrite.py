@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import partial
 from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..deep import with_room
 from ..kernel_function import KernelFunction
-from .places import KERNEL, SUPPORT
+from .places import KERNEL, SUPPORT, parameter_span
 
 # The name that a rewritten function is defined under: not its own, by which it may call the kernel that it came from.
 DEFINED = f"{SUPPORT}function"
@@ -48,6 +49,8 @@ def _compile(function: KernelFunction) -> CodeType:
         source, first_line = f"if True:\n{source}", first_line - 1
     tree = ast.parse(source)
     definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    for parameter in function.params:
+        parameter.check(partial(parameter_span, function, definition.args, parameter.name, first_line - 1))
     compile_time = {parameter.name for parameter in function.params if parameter.is_constexpr}
     definition.name = DEFINED
     definition.decorator_list = []
