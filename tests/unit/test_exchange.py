@@ -348,3 +348,33 @@ def test_an_array_of_single_elements_serves_no_vectors() -> None:
     assert [array_for(number, align) for number, align in enumerate((0, 16, 0, 16, 8))] == [
         "x_shared", "x_shared_second", "x_shared", "x_shared_second", "x_shared_second",
     ]  # fmt: skip
+
+
+@triton.jit
+def transformed(x_ptr, out_ptr, N: tl.constexpr, LEVELS: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i).to(tl.float32)
+    for _ in tl.static_range(LEVELS):
+        even, odd = tl.split(tl.reshape(x, (N // 2, 2)))
+        x = tl.reshape(tl.permute(tl.join(even + odd, even - odd), (1, 0)), (N,))
+    tl.store(out_ptr + i, x)
+
+
+def test_joined_tiles_move_as_one_and_what_registers_add_stays_out_of_the_exclusive_or() -> None:
+    """Halves that each thread would hold twice are joined first; an address serves all registers that lie a fixed step apart."""
+    text = " ".join(transformed.translate("*fp16:16, *fp16:16, 4096, 12", arch="sm_90a").source.split())
+    assert "even_shared" not in text and "odd_shared" not in text
+    assert text.count("x_shared[e * NUM_THREADS + (tid ^ (e % 2 * 16 + tid / WARP_SIZE * 4))] = ") == 2
+    assert "x_shared[v / 2 * NUM_THREADS * VEC + ((tid * VEC + v % 2 * QUAD_VEC) ^ tid / 4 % 8 * 4)]" in text
+
+
+@pytest.mark.parametrize(("bits", "warps"), [(12, 4), (11, 2), (10, 8), (9, 1), (13, 4)])
+def test_transforms(run_everywhere: Any, bits: int, warps: int) -> None:
+    x = np.random.default_rng(bits).standard_normal(1 << bits).astype(np.float32)
+    arrays = x, np.full_like(x, np.nan)
+    _, out = run_everywhere(transformed, (1,), *arrays, 1 << bits, bits, num_warps=warps, tolerance=1e-3)
+    expected = x.astype(np.float64).reshape((2,) * bits)
+    for axis in range(bits):
+        first, second = np.take(expected, 0, axis), np.take(expected, 1, axis)
+        expected = np.stack((first + second, first - second), axis)
+    np.testing.assert_allclose(out, expected.reshape(-1), rtol=1e-4, atol=1e-3)

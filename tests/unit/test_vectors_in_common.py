@@ -201,3 +201,44 @@ def test_registers_for_loads_from_places_that_are_known(found: bool) -> None:
     """Few registers have ptxas put uses between the loads of an iteration; places found in it are waited for anyway."""
     text = taps.translate(f"*fp32:16, *i32:16, *fp32:16, i32, i32, {found}, 512").source
     assert ("MIN_BLOCKS" in text) != found
+
+
+@triton.jit
+def sums_inside(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=1.0)
+    tl.store(out_ptr, tl.sum(tl.where(i < n, x * x, 0.0)))
+
+
+@pytest.mark.parametrize("n", ["i32:16", "i32"])
+def test_a_vector_is_compared_once(n: str) -> None:
+    text = body_of(sums_inside, f"*fp32:16, *fp32:16, {n}, 1024")  # two vectors a thread
+    assert ("i[e / VEC] < n ? x[e] * x[e] : 0.0f" in text) == (n == "i32:16"), (
+        "only a bound that is aligned splits no vector"
+    )
+
+
+@pytest.mark.parametrize("n", [976, 16, 1000, 3])
+def test_sums_inside(run_everywhere: Any, n: int) -> None:
+    x = np.random.default_rng(n).standard_normal(1024).astype(np.float32)
+    _, out = run_everywhere(sums_inside, (1,), x, np.full(1, np.nan, np.float32), n, 1024, tolerance=1e-5)
+    np.testing.assert_allclose(out[0], np.sum(np.square(x[:n].astype(np.float64))), rtol=1e-5)
+
+
+def test_what_is_summed_stands_in_the_text_once() -> None:
+    text = body_of(sums_inside, "*fp32:16, *fp32:16, i32, 1024")
+    assert text.count("x[e] * x[e]") == 1 and "= 0.0f; #pragma unroll for (int e = 0;" in text
+
+
+@triton.jit
+def kinked(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    few = tl.where(x > 0, x, x * 0.01)
+    tl.store(out_ptr + i, tl.where(x <= 1, (1.25 * few - 2.25) * few, ((0.75 * few + 3.75) * few - 6) * few))
+
+
+def test_several_operations_are_selected_not_branched_around() -> None:
+    text = body_of(kinked, "*fp32:16, *fp32:16, 512")
+    assert "choose(x[e] <= 1.0f, (1.25f * few[e] - 2.25f) * few[e]," in text
+    assert "x[e] > 0.0f ? x[e] : x[e] * 0.01f" in text, "one operation is selected anyway"

@@ -1,4 +1,4 @@
-"""Which expressions take several instructions: functions, and quotients by what is no power of two.
+"""Which expressions take long: functions, and quotients by what is no power of two; which the compiler branches around.
 
 In: an expression. Out: whether it takes long. The compiler branches around such a computation where its result is not always
 wanted, and what stands in a branch overlaps with nothing else.
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from ..ir.nodes import Call, CallFunction, Expr, Literal, Use, Variable
-from ..ir.walk import MOVES, children, expressions, statements, used_variables
+from ..ir.walk import MOVES, children, expressions, statements, subexpressions, used_variables
 from ..ops.registry import OPS
 from .axis_info import AxisInfo, axis_info
 from .facts import Facts
+
+SEVERAL = 2  # operations for which the compiler makes a branch, and predicates what is in it
 
 
 def takes_long(expr: Expr, named: Container[Expr] = ()) -> bool:
@@ -33,6 +35,14 @@ def takes_long(expr: Expr, named: Container[Expr] = ()) -> bool:
                 return True
         pending += children(part)
     return False
+
+
+def invites_branch(expr: Expr) -> bool:
+    """Whether the compiler would branch around an expression that is chosen by a condition: a function, or several operations."""
+    arithmetic = (
+        part for part in subexpressions(expr) if isinstance(part, Call) and part.op in OPS and part.op not in MOVES
+    )
+    return takes_long(expr) or sum(1 for _ in arithmetic) >= SEVERAL
 
 
 def _is_quotient(call: Call) -> bool:

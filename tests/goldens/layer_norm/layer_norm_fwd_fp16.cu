@@ -163,9 +163,9 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     const auto centred = [&](int c) { return x(c) - mean; };
     // L32: var = tl.sum(centred * centred, axis=1) / N
     forget(x_loaded);
-    float sum = centred(0) * centred(0);
+    float sum = 0.0f;
     #pragma unroll
-    for (int c = 1; c < COLS; ++c) sum += centred(c) * centred(c);
+    for (int c = 0; c < COLS; ++c) sum += centred(c) * centred(c);
     sum = block_reduce<Sum>(sum, sum_partial);   // a barrier inside
     const float var = divide(sum, static_cast<float>(N));
     // L33: rstd = 1 / tl.sqrt(var + eps)

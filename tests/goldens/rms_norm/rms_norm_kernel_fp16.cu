@@ -110,9 +110,9 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
     for (int e = 0; e < ELEMS; ++e) x[e] = __half2float(x_loaded[e]);
     // Zeros past the end add nothing to the mean of squares.
     // L16: rstd = tl.rsqrt(tl.sum(x * x, axis=0) / N + eps)
-    float x_squared_sum = x[0] * x[0];
+    float x_squared_sum = 0.0f;
     #pragma unroll
-    for (int e = 1; e < ELEMS; ++e) x_squared_sum += x[e] * x[e];
+    for (int e = 0; e < ELEMS; ++e) x_squared_sum += x[e] * x[e];
     x_squared_sum = block_reduce<Sum>(x_squared_sum, x_squared_sum_partial);   // a barrier inside
     const float rstd = rsqrtf(divide(x_squared_sum, static_cast<float>(N)) + eps);
     // L17: w = tl.load(w_ptr + cols, mask=mask).to(tl.float32)

@@ -117,9 +117,9 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
     float total[ROWS_PER_PROGRAM];
     #pragma unroll
     for (int r = 0; r < ROWS_PER_PROGRAM; ++r) {
-        total[r] = tid < N ? x[0][r] : 0.0f;
+        total[r] = 0.0f;
         #pragma unroll
-        for (int c = 1; c < COLS; ++c) total[r] += c * NUM_THREADS + tid < N ? x[c][r] : 0.0f;
+        for (int c = 0; c < COLS; ++c) total[r] += c * NUM_THREADS + tid < N ? x[c][r] : 0.0f;
         total[r] = warp_reduce<Sum, 16, 1>(total[r]);
     }
     // L19: largest, place = tl.max(x, axis=1, return_indices=True)

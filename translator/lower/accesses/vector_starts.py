@@ -7,7 +7,6 @@ from dataclasses import replace
 from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
 from ...analysis.long_computations import is_power_of_two
-from ...analysis.masks import COMPARISONS
 from ...ir.nodes import Call, Variable
 from ...schedule.tiles.layout import Layout
 from ..text.axis_names import AxisNames
@@ -75,8 +74,7 @@ def first_of_vector(axis_names: AxisNames, facts: Facts, call: Call, point: Poin
         if remainder:  # one by a power of two is cheaper than to say where a vector starts
             cheap = call.op == "and" or is_power_of_two(call.args[1])
             return None if cheap else (start, f"{index.text} % {named.vector}")
-        if alone or call.op not in COMPARISONS:  # a comparison is cheaper than to say where a vector starts
-            return start, ""
+        return start, ""
     return None
 
 

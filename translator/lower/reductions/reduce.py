@@ -6,6 +6,7 @@ Several tiles that are reduced together are in `states.py`.
 from __future__ import annotations
 
 from ...hardware import LANE_BITS
+from ...ir.c_operators import ATOM
 from ...ir.nodes import Assign, Call, Use
 from ...ir.types import padded
 from ...schedule.accesses.access import inside_test
@@ -144,12 +145,13 @@ def _over_registers(context: Context, plan: Reduction, kept: Point, result: str,
     expression = plan.combination.expression
     if expression is None:
         raise TypeError("a state is combined by its struct")
-    many = len(looped) > 1
+    once = len(looped) > 1 or first.precedence < ATOM  # what is computed for an element stands in the text once
     point = source_point(plan, kept, zero | {axis: register(names[axis]) for axis in looped})
-    start = plan.combination.identity if many and plan.combination.identity else first.text
+    start = plan.combination.identity if once else None
     value = _masked(context, plan, point)
     node = Line(combine_line(expression, result, value))
-    return (Line(f"{prefix}{result} = {start};"), in_register_loops(context, plan, names, node))
+    begin = Line(f"{prefix}{result} = {start or first.text};")
+    return (begin, in_register_loops(context, plan, names, node, taken=start is None))
 
 
 def _masked(context: Context, plan: Reduction, point: Point) -> Text:

@@ -54,13 +54,14 @@ def source_point(plan: Reduction, kept: Point, indices: Mapping[int, Index]) -> 
     return point_of(plan.source, tuple(chosen))
 
 
-def in_register_loops(context: Context, plan: Reduction, names: Sequence[str], node: Node) -> Node:
-    """`node` in loops over the registers along the reduced axes, behind the line that has taken the first element.
+def in_register_loops(context: Context, plan: Reduction, names: Sequence[str], node: Node, taken: bool = True) -> Node:
+    """`node` in loops over the registers along the reduced axes, behind the line that has `taken` the first element.
 
-    A single loop begins at the second; of several, each begins at 0, and `node` has to pass over the first or to bear it twice.
+    A single loop begins at the second then; of several, each begins at 0, and `node` has to pass over the first or to bear it
+    twice.
     """
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
-    begin = "1" if len(looped) == 1 else "0"
+    begin = "1" if taken and len(looped) == 1 else "0"
     for axis in reversed(looped):
         count = context.count(plan.source.axes[axis])
         node = Loop(

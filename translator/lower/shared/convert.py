@@ -16,8 +16,8 @@ from ..accesses.conditions import copies_guard
 from ..accesses.vectors import vectors, width_name
 from ..context import Context
 from ..text.element import indexed, run_at
-from ..text.operators import Text, exclusive_or
-from ..text.point import KNOWN, Point, PointBit, coordinate, register_index
+from ..text.operators import ZERO, Text, exclusive_or, infix
+from ..text.point import KNOWN, Point, PointBit, coordinate, parted, register_index
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .arrays import dimensions
 
@@ -255,14 +255,19 @@ def _place(context: Context, point: Point, shape: tuple[int, ...], swizzle: Swiz
     for axis, side in enumerate(shape):
         if padded(side) == 1:
             continue
-        texts = [_text(context, point, point.axes[axis])]
-        for term in swizzle.terms(axis):
+        terms = list(swizzle.terms(axis))
+        if not terms:
+            subscripts.append(coordinate(point, axis, context.axis_names).text)
+            continue
+        above, below = parted(point, axis, context.axis_names, max(bit + 1 for term in terms for bit in term))
+        texts = [below]
+        for term in terms:
             bits = tuple(
                 point.axes[term[bit][0]][term[bit][1]] if bit in term else (KNOWN, 0) for bit in range(max(term) + 1)
             )
             texts.append(_text(context, point, bits))
-        texts = [text for text in texts if text.text != "0"]
-        subscripts.append(exclusive_or(texts))
+        mixed = exclusive_or([text for text in texts if text != ZERO])
+        subscripts.append((infix(above, "+", mixed) if above != ZERO else mixed).text)
     return "".join(f"[{text}]" for text in subscripts) or "[0]"
 
 

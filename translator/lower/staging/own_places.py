@@ -97,7 +97,7 @@ def _swizzled(context: Context, bits: tuple[int, ...], copy: WarpCopy) -> str:
     for term in copy.swizzle.terms(0):
         sources = tuple(bits[term[bit][1]] if bit in term else REGISTER for bit in range(max(term) + 1))
         terms.append(context.axis_names.thread_text(sources))
-    return exclusive_or(terms)
+    return exclusive_or(terms).text
 
 
 def place_of_scalar(context: Context, target: Variable) -> str:

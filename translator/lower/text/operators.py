@@ -115,9 +115,9 @@ def summed(terms: Sequence[Text]) -> Text:
     return reduce(lambda total, term: infix(total, "+", term), terms) if terms else ZERO
 
 
-def exclusive_or(terms: Sequence[Text]) -> str:
+def exclusive_or(terms: Sequence[Text]) -> Text:
     """The exclusive or of some indices, sums in parentheses."""
-    return " ^ ".join(one.within(13) for one in terms) if len(terms) > 1 else summed(terms).text
+    return Text(" ^ ".join(one.within(13) for one in terms), PRECEDENCE["^"]) if len(terms) > 1 else summed(terms)
 
 
 def outside_parentheses(text: str) -> str:

@@ -119,6 +119,41 @@ def coordinate(point: Point, axis: int, axis_names: AxisNames) -> Text:
     return summed(list(_segments(point, bits, axis_names)))
 
 
+def parted(point: Point, axis: int, axis_names: AxisNames, moved: int) -> tuple[Text, Text]:
+    """A coordinate as what its upper bits add and the rest, which an exclusive or with fewer than `moved` bits stays within.
+
+    The upper bits are chosen by registers alone, so that one address serves all of them: an instruction adds what they tell.
+    """
+    bits = point.axes[axis]
+    above = next((k for k in range(len(bits) + 1) if k >= moved and _is_seam(bits, k)), len(bits))
+    pattern = tuple(bit if isinstance(bit, int) else REGISTER for bit in bits)
+    named = axis_names.find(pattern) if bits else None
+    upper, lower = (replace(point, axes=(part,)) for part in (bits[above:], bits[:above]))
+    number = coordinate(upper, 0, axis_names)
+    if above == len(bits) or number == ZERO:
+        return ZERO, coordinate(point, axis, axis_names)
+    if not named or not named.thread_range or above != len(named.thread_range) + named.run.bit_length() - 1:
+        return infix(number, "*", Text(str(1 << above))), coordinate(lower, 0, axis_names)
+    step, place, vector = infix(number, "*", Text(named.threads)), Text(named.place), Text(named.vector)
+    if named.run == 1:
+        return step, place
+    registers = [bit for bit in bits if not isinstance(bit, int)]
+    index = _whole_index(point, registers)
+    if index and index.width == named.vector:
+        within = ZERO
+    elif index and not any(part == KNOWN for part, _ in registers):
+        within = _within_run(named, index)
+    else:
+        within = coordinate(replace(point, axes=(bits[: named.run.bit_length() - 1],)), 0, axis_names)
+    return infix(step, "*", vector), summed([infix(place, "*", vector), *([within] if within != ZERO else [])])
+
+
+def _is_seam(bits: tuple[PointBit, ...], k: int) -> bool:
+    """Whether only registers choose the bits from `k` on, and not as the next bits of a number below."""
+    registers = all(not isinstance(bit, int) for bit in bits[k:])
+    return registers and not (0 < k < len(bits) and _follows(bits[k - 1], bits[k]))
+
+
 def _blocked_coordinate(named: NamedAxis, index: Index, has_registers: bool) -> Text:
     place, threads, vector = Text(named.place), Text(named.threads), Text(named.vector)
     if not has_registers:
@@ -136,10 +171,16 @@ def _blocked_coordinate(named: NamedAxis, index: Index, has_registers: bool) -> 
     if index.vector and 1 < 1 << index.bits < named.run:
         number, per_run = index.vector, Text(str(named.run >> index.bits))
         run = infix(infix(infix(infix(number, "/", per_run), "*", threads), "+", place), "*", vector)
-        return infix(run, "+", infix(infix(number, "%", per_run), "*", Text(index.width)))
-    text = _factor(index.whole)
-    run = infix(infix(infix(infix(text, "/", vector), "*", threads), "+", place), "*", vector)
-    return infix(run, "+", infix(text, "%", vector))
+        return infix(run, "+", _within_run(named, index))
+    run = infix(infix(infix(infix(_factor(index.whole), "/", vector), "*", threads), "+", place), "*", vector)
+    return infix(run, "+", _within_run(named, index))
+
+
+def _within_run(named: NamedAxis, index: Index) -> Text:
+    """How far into a run of a thread's coordinates an index leads."""
+    if index.vector and 1 < 1 << index.bits < named.run:
+        return infix(infix(index.vector, "%", Text(str(named.run >> index.bits))), "*", Text(index.width))
+    return infix(_factor(index.whole), "%", Text(named.vector))
 
 
 def _factor(index: Text) -> Text:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
 
-from ...analysis.long_computations import takes_long
+from ...analysis.long_computations import invites_branch, takes_long
 from ...analysis.ranges import fits, never_overflows
 from ...diagnostics import CompilationError
 from ...frozen import frozen
@@ -304,7 +304,7 @@ class Speller:
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
             operands[1] = replace(operands[1], precedence=13)
-        if call.op == "where" and isinstance(element, DType) and any(map(takes_long, call.args[1:])):
+        if call.op == "where" and isinstance(element, DType) and any(map(invites_branch, call.args[1:])):
             self.used.helpers.setdefault("choose")
             type_ = f"<{element.cuda}>" if element.is_int() else ""  # C computes in int what is narrower
             return Text(f"choose{type_}({', '.join(operand.text for operand in operands)})")

@@ -24,7 +24,7 @@ from ..products.shared_tiles import SharedTile
 from ..staging.ring_plan import Rings
 from .access_costs import access_cost, address_cost, side_by_side
 from .layout import Layout, blocked, drop_axis
-from .layout_problem import Access, Node, Path, Problem
+from .layout_problem import Access, Node, Path, Problem, Relation
 from .outer_tiles import outer_layout
 from .paths import is_join, operand_axes, result_axes
 
@@ -270,7 +270,11 @@ def _spread(problem: Problem, settled: list[Node]) -> None:
         for relation in problem.relations_of.get(node, ()):
             if relation.node == node:
                 followed = follow(layout, relation.path)
-                if followed and not _is_crowded(problem, relation.variable, followed, relation.path):
+                if (
+                    followed
+                    and not _crowds(problem, relation, followed)
+                    and not _crowds_halves(problem, relation.variable, followed)
+                ):
                     settle(relation.variable, followed)
             else:
                 settle(relation.node, _lead(layout, relation.path))
@@ -289,12 +293,19 @@ def follow(layout: Layout, path: Path) -> Layout | None:
     return Layout(axes, layout.thread_bits)
 
 
-def _is_crowded(problem: Problem, half: Variable, layout: Layout, path: Path) -> bool:
+def _crowds_halves(problem: Problem, joined: Variable, layout: Layout) -> bool:
+    """Whether threads would hold twice what they need of halves, so that what is joined of them moves as one, behind the join."""
+    makers = (relation for relation in problem.relations_of.get(joined, ()) if relation.node == joined)
+    return any((half := follow(layout, r.path)) is not None and _crowds(problem, r, half) for r in makers)
+
+
+def _crowds(problem: Problem, relation: Relation, layout: Layout) -> bool:
     """Whether threads would hold twice what they need of a tile that is joined, because each of them uses one half's elements.
 
     What a tensor copy has brought lies in shared memory, from where whoever needs an element takes it.
     """
-    if problem.accesses.get(half) or half in problem.boxes or not any(is_join(*step) for step in path):
+    half = relation.variable
+    if problem.accesses.get(half) or half in problem.boxes or not any(is_join(*step) for step in relation.path):
         return False
     needed = math.prod(map(padded, problem.shapes[half])) >> layout.thread_bits
     return layout.num_registers > max(needed, 1)
