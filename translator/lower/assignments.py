@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
 from ..ir.structured import is_promise_alone
 from ..ir.walk import REARRANGES, subexpressions
@@ -18,7 +20,7 @@ from .text.pairs import lower_by_pairs
 from .text.point import Point
 from .text.rounding import is_rounded_by_pairs, round_by_pairs
 from .text.spell import assigned
-from .text.unit import Line, Node, Spelled
+from .text.unit import Assignment, Node
 
 EQUAL = "equal for all of a thread's elements"
 
@@ -33,7 +35,7 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
         if target in context.schedule.held_starts:
             text = f"{context.use_helper('start_at', 'start_at')}({text})"
         update = None if context.declares(statement, target) else _update(context.names.variable(target), value, text)
-        return (Line(update),) if update else context.bind_scalar(statement, target, text)
+        return (update,) if update else context.bind_scalar(statement, target, text)
     if target in context.facts.absorbed:
         return ()
     if target in context.facts.index:
@@ -74,17 +76,17 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
     """One register tile, element by element."""
     target, value = statement.target, statement.value
     declares = context.declares(statement, target) and target not in context.schedule.in_shared
-    declarator = context.declaration(target, layout, name)
+    declaration = context.declaration(target, layout, name)
     single = layout.num_registers == 1
     if declares and not single and _is_zero(value):
-        return [Line(f"{declarator} = {{}};")]
+        return [replace(declaration, value="{}")]
     if reads_elsewhere(context, target, value):
         return fill_by_copy(context, statement, layout, name, value)
     if declares and single:
         nodes = list(context.each_register(layout, lambda at: store_element(context, name, target, value, at)))
-        text = nodes[0].values["value"] if isinstance(nodes[0], Spelled) else ""
+        text = nodes[0].value if isinstance(nodes[0], Assignment) else ""
         return [context.defined(target, layout, assigned(text), name)]
-    declare: list[Node] = [Line(f"{declarator};")] if declares else []
+    declare: list[Node] = [declaration] if declares else []
     if isinstance(value, Call) and is_rounded_by_pairs(value, layout) and target not in context.schedule.in_shared:
         return [*declare, *round_by_pairs(context, name, target, value, layout)]
     if pairs := lower_by_pairs(context, statement, layout, name):
@@ -98,10 +100,10 @@ def fill_by_copy(context: Context, statement: Assign, layout: Layout, name: str,
     copy = context.beside(statement, target, "next")
     fresh = context.names.variable(copy)
     return [
-        Line(f"{context.declaration(copy, layout, fresh)};"),
+        context.declaration(copy, layout, fresh),
         *context.each_register(layout, lambda at: store_element(context, fresh, target, value, at)),
         *context.each_register(
-            layout, lambda at: (Line(f"{indexed(context, name, target, at)} = {indexed(context, fresh, copy, at)};"),)
+            layout, lambda at: (Assignment(indexed(context, name, target, at), indexed(context, fresh, copy, at)),)
         ),
     ]
 
@@ -110,16 +112,15 @@ def store_element(context: Context, name: str, target: Variable, value: Expr, po
     """Assigns one element of a tile that is called `name`."""
     place = indexed(context, name, target, point)
     text = context.speller.text(value, point)
-    update = _update(place, value, text)
-    return (Line(update),) if update else (Spelled("assign", {"target": place, "value": text}),)
+    return (_update(place, value, text) or Assignment(place, text),)
 
 
-def _update(place: str, value: Expr, text: str) -> str | None:
+def _update(place: str, value: Expr, text: str) -> Assignment | None:
     """`place += …` for a value that is the target's own and something more."""
     for op, sign in (("add", "+"), ("ptr_add", "+"), ("sub", "-"), ("mul", "*")):
         first = value.args[0] if isinstance(value, Call) and value.op == op else None
         if isinstance(first, Use) and text.startswith(f"{place} {sign} "):
-            return f"{place} {sign}= {without_outer_parentheses(text[len(place) + 3 :])};"
+            return Assignment(place, without_outer_parentheses(text[len(place) + 3 :]), sign)
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import PurePath
 
@@ -32,7 +33,7 @@ from .text.operators import Text
 from .text.point import FIRST, Point, point_of, register, register_index
 from .text.scopes import Scopes
 from .text.spell import Arithmetic, Speller, coordinate_speller
-from .text.unit import Constant, Line, Loop, Node, Place
+from .text.unit import Assignment, Constant, Declaration, Line, Loop, Node, Place
 
 FALLBACK_INDICES = ("p", "r", "c", "k", "m", "n")
 
@@ -202,9 +203,10 @@ class Context:
             found.append(word)
         return found
 
-    def declaration(self, variable: Variable, layout: Layout | None, name: str | None = None) -> str:
-        """The declarator of a variable: type, name and register dimensions."""
-        return f"{self.element_ctype(variable)} {name or self.names.variable(variable)}{self.dimensions(layout)}"
+    def declaration(self, variable: Variable, layout: Layout | None, name: str | None = None) -> Declaration:
+        """The declaration of a variable without a value: type, name and register dimensions."""
+        own = name or self.names.variable(variable)
+        return Declaration(self.element_ctype(variable), own, sides=self.dimensions(layout))
 
     def element_ctype(self, variable: Variable) -> str:
         """The C++ type of a variable's elements, wherever they lie: pointers to what is only read are to `const`."""
@@ -238,19 +240,21 @@ class Context:
         """The declaration of a statement's target, if it stands here."""
         if variable in self.schedule.in_shared or not self.declares(statement, variable):
             return ()
-        return (Line(f"{self.declaration(variable, layout)};"),)
+        return (self.declaration(variable, layout),)
 
-    def bind_scalar(self, statement: Statement, variable: Variable, text: str) -> tuple[Node, ...]:
+    def bind_scalar(self, statement: Statement, variable: Variable, text: str, comment: str = "") -> tuple[Node, ...]:
         """`variable = text` for a scalar: a declaration, an assignment, or nothing where it is what it was."""
         name = self.names.variable(variable)
         if not self.declares(statement, variable):
-            return (Line(f"{name} = {text};"),) if text != name else ()
-        return (self.defined(variable, None, text),)
+            return (Assignment(name, text, comment=comment),) if text != name else ()
+        return (self.defined(variable, None, text, comment=comment),)
 
-    def defined(self, variable: Variable, layout: Layout | None, text: str, name: str = "") -> Line:
+    def defined(
+        self, variable: Variable, layout: Layout | None, text: str, name: str = "", comment: str = ""
+    ) -> Declaration:
         """The declaration of a variable with its value; `const` where that is its only one, but for pointers."""
         once = self.assigned_once(variable) and not variable.type.is_pointer
-        return Line(f"{'const ' if once else ''}{self.declaration(variable, layout, name)} = {text};")
+        return replace(self.declaration(variable, layout, name), value=text, constant=once, comment=comment)
 
     def temporary(self, statement: Statement, purpose: str, type_: ValueType, other: str = "") -> Variable:
         """A variable of the translator's own for one purpose of one statement, called so, or `other` if that is taken."""

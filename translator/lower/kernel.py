@@ -67,6 +67,7 @@ from .text.unit import (
     Node,
     Shared,
     Unit,
+    const,
     every,
     rewritten,
     texts_of,
@@ -120,7 +121,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
         packets=tuple(sorted(context.needs.packets, reverse=True)),
         name=name,
         parameters=(
-            *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
+            *(context.declaration(parameter.variable, None).declarator for parameter in kernel.parameters),
             *(f"int {context.launch_word('num_programs', axis)}" for axis in range(schedule.rings.program_axes)),
             *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.encoded),
         ),
@@ -161,7 +162,7 @@ def _name_infinities(context: Context, body: tuple[Node, ...]) -> tuple[tuple[No
         return names.setdefault(match[0], names.get(match[0]) or context.names.fresh(word, f"the_{word}"))
 
     body = rewritten(body, lambda text: INFINITIES.sub(named, text))
-    return body, tuple(Line(f"const float {name} = {text};") for text, name in names.items())
+    return body, tuple(const("float", name, text) for text, name in names.items())
 
 
 def _bounds(context: Context) -> tuple[str, str]:
@@ -453,7 +454,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
             places.append(place)
             used |= words((place,))
     if tid in used:
-        nodes.append(Line(f"const int {tid} = threadIdx.x;"))
+        nodes.append(const("int", tid, "threadIdx.x"))
     places.reverse()
     nodes += of_thread(context, places) if tid in used else ()
     nodes += [*places, *of_program(context, places)]

@@ -55,7 +55,7 @@ from .staging.row_copies import lower_row_load
 from .state import Accesses, LoopBounds
 from .text.operators import Text, inverse
 from .text.tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
-from .text.unit import Blank, Branch, Comment, Line, Loop, Mark, Node
+from .text.unit import LINES, Assignment, Blank, Branch, Comment, Lambda, Line, Loop, Mark, Node, const
 
 
 def _lower_barrier(context: Context, statement: Statement) -> tuple[Node, ...]:
@@ -178,8 +178,8 @@ def _trip_of(group: list[Statement]) -> Trip | None:
 
 def split_at_loop(code: list[Node]) -> tuple[list[Node], list[Node]]:
     """(The functions and first loads of a loop that loads ahead, the loop itself); a plain loop has nothing in front."""
-    loops = [place for place, node in enumerate(code) if isinstance(node, Loop)]
-    alone = loops[1:] and all(isinstance(node, Line) for node in code[loops[-1] + 1 :])
+    loops = [place for place, node in enumerate(code) if isinstance(node, (Loop, Lambda))]
+    alone = loops[1:] and all(isinstance(node, LINES) for node in code[loops[-1] + 1 :])
     return (code[: loops[-1]], code[loops[-1] :]) if alone else ([], code)
 
 
@@ -229,7 +229,7 @@ def _declarations(context: Context, statement: Statement) -> list[Node]:
             layouts = tuple(layout for layout in known if not context.counts_registers(variable, layout))
         for layout in layouts:
             name = context.array_name(variable, layout) if layout is not None else None
-            nodes.append(Line(f"{context.declaration(variable, layout, name)};"))
+            nodes.append(context.declaration(variable, layout, name))
     return nodes
 
 
@@ -411,8 +411,8 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
         counter = context.names.variable(context.beside(statement, variable, "next"))
         if statement.previous is not None:
             kept = context.speller.text(statement.previous)
-            nodes.append(Line(f"{name} = {kept};", "stays so if there is no iteration"))
-        body = (Line(f"{name} = {counter};"), *body)
+            nodes.append(Assignment(name, kept, comment="stays so if there is no iteration"))
+        body = (Assignment(name, counter), *body)
     factor = unroll_factor(statement, context.facts, context.schedule.layouts)
     header = for_header(statement, counter, bounds)
     if windows:
@@ -428,7 +428,7 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) ->
         stop = context.role.loop_stops[ring.loop]
     elif not re.fullmatch(r"\w+", stop):
         limit = loop_stop(context, statement)
-        nodes.append(Line(f"const {ctype(statement.variable.type)} {limit} = {stop};"))
+        nodes.append(const(ctype(statement.variable.type), limit, stop))
         stop = limit
     bounds = replace(bounds, stop=Text(stop))
 

@@ -22,13 +22,16 @@ from dataclasses import fields, replace
 from ..frozen import frozen
 from ..ir.c_tokens import identifiers, pieces
 from ..ir.static_loops import StaticLoop, Trip
-from .text.declarations import Declaration, declaration_of, declared_names
 from .text.names import Names
 from .text.unit import (
+    LINES,
+    Assignment,
     Blank,
     Branch,
     Comment,
+    Declaration,
     IndexTile,
+    Lambda,
     Line,
     Loop,
     Mark,
@@ -37,6 +40,7 @@ from .text.unit import (
     Shared,
     Spelled,
     blocks_of,
+    declared_name,
     every,
     texts_of,
     with_blocks,
@@ -184,13 +188,12 @@ class _Block:
         """A trip that only assigns its variables."""
         kept: list[Node] = []
         for node in trip:
-            declaration = declaration_of(node)
-            if declaration is None or (declaration.sides and declaration.value):
+            if not isinstance(node, Declaration) or node.type == "auto" or (node.sides and node.value):
                 kept.append(node)
                 continue
-            self.declared.setdefault(declaration.name, declaration)
-            if declaration.value is not None and isinstance(node, Line):
-                kept.append(replace(node, text=f"{declaration.name} = {declaration.value};"))
+            self.declared.setdefault(node.name, node)
+            if node.value is not None:
+                kept.append(Assignment(node.name, node.value, comment=node.comment))
         return tuple(kept)
 
     def _names_for(self, first: tuple[Node, ...], other: tuple[Node, ...]) -> dict[str, str] | None:
@@ -234,12 +237,11 @@ class _Block:
         place, node, declared = users[0], nodes[users[0]], self.declared[name]
         if len(users) == 1 and isinstance(node, Loop) and node.header in self.headers:
             here: tuple[Node, ...] = (with_blocks(node, lambda block: self._with_declaration(block, name)),)
-        elif isinstance(node, Line) and node.text.startswith(f"{name} = "):
+        elif isinstance(node, Assignment) and node.target == name and not node.operator:
             constant = _is_assigned_once(nodes, name) and not declared.is_pointer
-            whole = replace(declared, value=node.text.removeprefix(f"{name} = ").removesuffix(";"))
-            here = (replace(node, text=whole.line(constant).text),)
+            here = (replace(declared, value=node.value, constant=constant, comment=node.comment),)
         else:
-            here = (replace(declared, value=None).line(), node)
+            here = (replace(declared, value=None, constant=False, comment=""), node)
         return (*nodes[:place], *here, *nodes[place + 1 :])
 
 
@@ -265,7 +267,7 @@ def _respelled(nodes: Iterable[Node], word: str, other: str) -> tuple[Node, ...]
 
 def _declared(nodes: Iterable[Node]) -> set[str]:
     """The names that a block declares itself."""
-    return {name for node in nodes for name in declared_names(node)}
+    return {name for node in nodes if (name := declared_name(node)) is not None}
 
 
 def _ends(node: Node, loop: StaticLoop) -> bool:
@@ -279,8 +281,6 @@ def _pieces(value: object) -> Iterator[str]:
             yield from pieces(value)
         case Comment():
             yield repr(value)
-        case Spelled(template="assign", values={"target": target, "value": assigned}):
-            yield from _pieces(Line(f"{target} = {assigned};"))
         case tuple() | list():
             yield "("
             for part in value:
@@ -288,7 +288,18 @@ def _pieces(value: object) -> Iterator[str]:
             yield ")"
         case Mapping():
             yield from _pieces(tuple(value.items()))
-        case Line() | Spelled() | Loop() | Branch() | IndexTile() | Place() | Blank():
+        case (
+            Line()
+            | Declaration()
+            | Assignment()
+            | Spelled()
+            | Loop()
+            | Lambda()
+            | Branch()
+            | IndexTile()
+            | Place()
+            | Blank()
+        ):
             yield type(value).__name__
             for field in fields(value):
                 yield from _pieces(getattr(value, field.name))
@@ -312,8 +323,14 @@ def _mentions(nodes: Iterable[Node]) -> Iterator[str]:
 
 def _is_assigned_once(nodes: tuple[Node, ...], name: str) -> bool:
     """Whether nothing but one line changes a variable, as far as the text tells."""
-    changes = re.compile(rf"\b{name}(?:\[[^\]]*\])* (?:[-+*/%&|^]|<<|>>)?= |&{name}\b|(?:\+\+|--){name}\b")
-    targets = (str(node.values.get("target")) for node in every(nodes) if isinstance(node, Spelled))
-    spelled = any(name in identifiers(target) for target in targets)
-    found = [text for node in every(nodes) for text in texts_of(node) for _ in changes.findall(text)]
-    return len(found) == 1 and not spelled
+    in_place = re.compile(rf"&{name}\b|(?:\+\+|--){name}\b|\b{name} (?:[-+*/%&|^]|<<|>>)?= ")
+    count = 0
+    for node in every(nodes):
+        if isinstance(node, Assignment):
+            count += identifiers(node.target)[:1] == [name]
+        elif isinstance(node, Declaration):
+            count += node.name == name and node.value is not None
+        elif isinstance(node, Spelled):
+            count += 2 * (name in identifiers(str(node.values.get("target"))))
+        count += sum(len(in_place.findall(text)) for text in texts_of(node)) if not isinstance(node, LINES) else 0
+    return count == 1

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...ir.nodes import Statement, Variable
 from ..context import Context
 from ..text.operators import Text
 from ..text.point import FIRST, Point, point_of, register
-from ..text.unit import Line, Loop, Node
+from ..text.unit import Lambda, Line, Loop, Node
 
 ONE_LINE = 80  # columns of a function that stands in one line
 
@@ -22,10 +23,8 @@ def function_of_index(context: Context, target: Variable, element: Callable[[Poi
         layout, tuple(register(indices[a]) if layout.registers(a) > 1 else FIRST for a in range(layout.rank))
     )
     text = element(point).text
-    head = f"const auto {context.names.variable(target)} = [&]({parameters})"
-    if len(head) + len(text) > ONE_LINE:
-        return (Loop(head, (Line(f"return {text};"),), closing="};"),)
-    return (Line(f"{head} {{ return {text}; }};"),)
+    found = Lambda(context.names.variable(target), parameters, (Line(f"return {text};"),))
+    return (replace(found, is_short=len(found.header) + len(text) <= ONE_LINE),)
 
 
 def forget_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:

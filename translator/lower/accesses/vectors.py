@@ -16,7 +16,7 @@ from ..text.element import indexed, run_at
 from ..text.operators import ZERO, Text
 from ..text.point import FIRST, Index, Point, point_of, register, vector_start
 from ..text.rounding import materialised
-from ..text.unit import Comment, Line, Loop, Node
+from ..text.unit import Assignment, Comment, Loop, Node
 
 
 def load_operands(call: Call) -> tuple[Expr, Expr | None, Expr | None]:
@@ -64,7 +64,8 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
     column = context.column(target, name)
     loaded = f"{context.names.shared_index('loaded')}[{words[0]}]" if access.scattered else f"{name}{source}{column}"
     looped = len(only) < len(access.repeats)
-    line = Line(f"{name}{to}{column} = {loaded};", "" if looped or not access.repeats else "the same place in memory")
+    comment = "" if looped or not access.repeats else "the same place in memory"
+    line = Assignment(f"{name}{to}{column}", loaded, comment=comment)
     nodes: tuple[Node, ...] = (line,)
     limits = [(access.axis, width_name(context, point.layout, access))] if access.width > 1 else []
     layout = point.layout

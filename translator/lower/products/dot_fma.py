@@ -13,7 +13,7 @@ from ..context import Context, ctype
 from ..shared.arrays import dimensions, place, side_text
 from ..text.element import indexed
 from ..text.point import Point, coordinate
-from ..text.unit import Branch, Line, Loop, Node, Shared
+from ..text.unit import Assignment, Branch, Line, Loop, Node, Shared
 
 
 def lower_fma(context: Context, statement: Assign, plan: DotPlan) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
@@ -74,7 +74,7 @@ def _operand(context: Context, statement: Assign, operand: Operand, purpose: str
     source = context.names.variable(variable)
 
     def write(point: Point) -> tuple[Node, ...]:
-        return (Line(f"{name}{place(context, point, shape)} = {indexed(context, source, variable, point)};"),)
+        return (Assignment(f"{name}{place(context, point, shape)}", indexed(context, source, variable, point)),)
 
     nodes = context.each_register(layout, write)
     if guard := copies_guard(context, layout):

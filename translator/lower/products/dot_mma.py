@@ -8,7 +8,7 @@ from ...schedule.products.dot_plan import DotPlan, Side
 from ...schedule.products.instructions import Instruction
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
-from ..text.unit import Comment, Line, Loop, Node
+from ..text.unit import Assignment, Comment, Declaration, Line, Loop, Node
 from .formats import k_per_instruction
 from .fragments import Step, fragment, read_a, read_b
 from .operand import OperandPlace
@@ -101,7 +101,7 @@ def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: s
         if not short:
             return (Line(f"{mma}({', '.join(f'&{piece}' for piece in pieces)}, {operands});"),)
         return (
-            Line(f"{element} {index('repeated')}[2] = {{}};", "rows that the tile does not have"),
+            Declaration(element, index("repeated"), "{}", "[2]", comment="rows that the tile does not have"),
             Line(f"{mma}(&{pieces[0]}, {index('repeated')}, {operands});"),
         )
     kept = pieces[:1] if short else pieces
@@ -109,11 +109,11 @@ def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: s
     return (
         Comment("The instruction has more columns than the tile, whose column it repeats."),
         *(
-            Line(f"{element} {column}[2] = {{{piece if piece in kept else ''}}};")
+            Declaration(element, column, f"{{{piece if piece in kept else ''}}}", "[2]")
             for column, piece in zip(columns, pieces, strict=True)
         ),
         Line(f"{mma}({', '.join(columns)}, {operands});"),
-        *(Line(f"{piece} = {column}[0];") for column, piece in zip(columns, kept, strict=False)),
+        *(Assignment(piece, f"{column}[0]") for column, piece in zip(columns, kept, strict=False)),
     )
 
 

@@ -28,7 +28,7 @@ from ..staging.ring_barriers import barrier_name, parity_of, position_name, stag
 from ..text.element import indexed
 from ..text.operators import Text, multiplied
 from ..text.point import Point
-from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
+from ..text.unit import Branch, Comment, Lambda, Line, Loop, Node, Shared, const
 from .dot_wgmma import descriptor, k_step, pin, rows_step, tile_name, warpgroup_offset, wgmma_helper
 from .formats import k_per_instruction
 from .operand import OperandPlace, operand_place
@@ -73,7 +73,7 @@ def parts_ahead(context: Context, loop: For, ring: Ring, bounds: Bounds) -> Part
     stage, stages = stage_word(context, ring), stages_name(context, ring)
     context.ahead.stage_of |= dict.fromkeys(ring.tiles, stage)
     nodes: list[Node] = [
-        Line(f"const int {stage} = {turn} % {stages};"),
+        const("int", stage, f"{turn} % {stages}"),
         Line(f"mbarrier_wait(&{barrier_name(context, ring, 'full')}[{stage}], {parity_of(turn, stages)});", ARRIVED),
     ]
     for operand in plan.operands:
@@ -85,7 +85,7 @@ def parts_ahead(context: Context, loop: For, ring: Ring, bounds: Bounds) -> Part
     nodes.append(Line("async_proxy_fence();", "the tensor cores read through the asynchronous proxy"))
     function = (
         Comment("Writes the parts of the tiles of a turn, as soon as these are there."),
-        Loop(f"const auto {name} = [&](int {turn})", tuple(nodes), closing="};"),
+        Lambda(name, f"int {turn}", tuple(nodes)),
     )
     position, following = (
         position_name(context, ring),
@@ -205,7 +205,7 @@ def lower_wgmma_parts(
     kk = context.names.shared_index("kk")
     offsets = warpgroup_offset(context, layout.axes[0]), warpgroup_offset(context, layout.axes[1])
     nodes: list[Node] = [
-        Line(f"{context.declaration(statement.target, layout, sums)} = {{}};") for sums in (name, rest)
+        replace(context.declaration(statement.target, layout, sums), value="{}") for sums in (name, rest)
     ]
     for word, places, offset in (("a", a, offsets[0]), ("b", b, offsets[1])):
         nodes += [descriptor(context, statement, place, f"{word}{part}", offset) for part, place in enumerate(places)]

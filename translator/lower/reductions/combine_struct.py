@@ -12,7 +12,7 @@ from ...ir.types import ORDINALS, ValueType
 from ...language.dtypes import DType
 from ..functions import lower_combination
 from ..text.names import Names, type_word
-from ..text.unit import Line, Node
+from ..text.unit import Line, Node, const
 from .combine import Combination, extremum, known_combination
 
 if TYPE_CHECKING:
@@ -111,10 +111,9 @@ def _argument_body(op: str, dtype: DType, padding: bool) -> tuple[Node, ...]:
     may be either's index, which gives way to a number's: `reduce_states` has what stands for a tile of nothing but NaN.
     """
     better = extremum("max" if op == "argmax" else "min", dtype)("left.value", "right.value")
-    value = Line(f"const {dtype.cuda} value = {better};", "NaN only if both are")
-    earlier = Line(
-        "const bool earlier = right.value == value && right.index < left.index;", "of equal values the lower index wins"
-    )
+    value = const(dtype.cuda, "value", better, "NaN only if both are")
+    is_earlier = "right.value == value && right.index < left.index"
+    earlier = const("bool", "earlier", is_earlier, "of equal values the lower index wins")
     chosen, present = "left.value == value && !earlier ? left.index : right.index", ", true" if padding else ""
     return (value, earlier, Line(f"return {{value, {chosen}{present}}};"))
 
@@ -137,7 +136,7 @@ def _custom_body(
     nodes: list[Node] = []
     for side, variables in (("left", combine.left), ("right", combine.right)):
         for (ctype, field), variable in zip(fields, variables, strict=False):
-            nodes.append(Line(f"const {ctype} {names.variable(variable)} = {side}.{field};"))
+            nodes.append(const(ctype, names.variable(variable), f"{side}.{field}"))
     body, values = lower_combination(context, combine.body, names, combine.results)
     values = [in_braces(value, ctype) for value, (ctype, _) in zip(values, fields, strict=False)]
     result = ", ".join([*values, *(["true"] if padding else [])])

@@ -15,10 +15,10 @@ from ..shared.convert import Move, moved
 from ..text.element import indexed
 from ..text.operators import ZERO, Text, infix
 from ..text.point import FIRST, Index, Point, register
-from ..text.unit import Line, Loop, Node
+from ..text.unit import Declaration, Loop, Node
 from .combine_struct import combination_of
-from .levels import Element, Part, combine_line, over_lanes, over_warps
-from .reduction import Reduction, in_register_loops, loop_names, source_point
+from .levels import Part, combined, over_lanes, over_warps
+from .reduction import Reduction, first_value, in_register_loops, loop_names, source_point
 from .states import reduce_states
 
 LEAST_OF_TWO_CHAINS = 16  # elements of a thread
@@ -69,7 +69,7 @@ def _reduce_and_move(context: Context, statement: Assign, plan: Reduction, layou
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))
     single = not plan.kept.array_axes()
-    declare = () if single else (Line(f"{context.declaration(own, plan.kept)};"),)
+    declare = () if single else (context.declaration(own, plan.kept),)
     return (
         *declare,
         *_reduce_into(context, statement, plan, name, single),
@@ -81,12 +81,11 @@ def _reduce_and_move(context: Context, statement: Assign, plan: Reduction, layou
 def _reduce_into(context: Context, statement: Assign, plan: Reduction, name: str, declares: bool) -> tuple[Node, ...]:
     """All levels of a reduction of one tile into the registers `name`."""
     target = statement.target
-    prefix = f"{plan.combination.state} " if declares else ""
 
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, target, point)
-        chains = _over_two_chains(context, statement, plan, point, result, prefix)
-        return over_lanes(context, plan, result, chains or _over_registers(context, plan, point, result, prefix))
+        chains = _over_two_chains(context, statement, plan, point, result, declares)
+        return over_lanes(context, plan, result, chains or _over_registers(context, plan, point, result, declares))
 
     nodes = context.each_register(plan.kept, one_kept)
     if not plan.warp_bits:
@@ -95,7 +94,7 @@ def _reduce_into(context: Context, statement: Assign, plan: Reduction, name: str
 
 
 def _over_two_chains(
-    context: Context, statement: Assign, plan: Reduction, kept: Point, result: str, prefix: str
+    context: Context, statement: Assign, plan: Reduction, kept: Point, result: str, declares: bool
 ) -> tuple[Node, ...]:
     """The thread's own part of a long row, every second element apart; () where that is no use.
 
@@ -122,25 +121,27 @@ def _over_two_chains(
     odd = context.names.once(f"{statement.target.name}_odd", ("odd", statement))
     header = f"for (int {index} = 2; {index} < {context.count(plan.source.axes[axis])}; {index} += 2)"
     both = (
-        Line(combine_line(expression, result, element(Text(index)))),
-        Line(combine_line(expression, odd, element(infix(Text(index), "+", Text("1"))))),
+        combined(expression, result, element(Text(index))),
+        combined(expression, odd, element(infix(Text(index), "+", Text("1")))),
     )
     return (
-        Line(f"{prefix}{result} = {element(ZERO).text};"),
-        Line(f"{plan.combination.state} {odd} = {element(Text('1')).text};", "two independent chains hide latency"),
+        first_value(plan, result, element(ZERO).text, declares),
+        Declaration(
+            plan.combination.state, odd, element(Text("1")).text, comment="two independent chains hide latency"
+        ),
         Loop(header, both, unroll=True),
-        Line(combine_line(expression, result, Text(odd))),
+        combined(expression, result, Text(odd)),
     )
 
 
-def _over_registers(context: Context, plan: Reduction, kept: Point, result: str, prefix: str) -> Part:
+def _over_registers(context: Context, plan: Reduction, kept: Point, result: str, declares: bool) -> Part:
     """The thread's own part: the first element, then the others in a loop."""
     names = loop_names(plan, kept, context.axis_indices(plan.source))
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = dict.fromkeys(plan.axes, FIRST)
     first = _masked(context, plan, source_point(plan, kept, zero))
     if not looped:
-        return Element(f"{prefix}{result}", first.text)
+        return first_value(plan, result, first.text, declares)
     expression = plan.combination.expression
     if expression is None:
         raise TypeError("a state is combined by its struct")
@@ -148,8 +149,8 @@ def _over_registers(context: Context, plan: Reduction, kept: Point, result: str,
     point = source_point(plan, kept, zero | {axis: register(names[axis]) for axis in looped})
     start = plan.combination.identity if many and plan.combination.identity else first.text
     value = _masked(context, plan, point)
-    node = Line(combine_line(expression, result, value))
-    return (Line(f"{prefix}{result} = {start};"), in_register_loops(context, plan, names, node))
+    node = combined(expression, result, value)
+    return (first_value(plan, result, start, declares), in_register_loops(context, plan, names, node))
 
 
 def _masked(context: Context, plan: Reduction, point: Point) -> Text:

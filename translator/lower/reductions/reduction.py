@@ -9,7 +9,7 @@ from ...ir.nodes import Expr
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.point import Index, Point, point_of
-from ..text.unit import Loop, Node
+from ..text.unit import Assignment, Declaration, Loop, Node
 from .combine import Combination
 
 
@@ -39,6 +39,11 @@ class Reduction:
     def _every_thread(self) -> bool:
         every_bit = len(self.lane_bits) + len(self.warp_bits) == self.source.thread_bits
         return every_bit and bool(self.warp_bits)
+
+
+def first_value(plan: Reduction, result: str, value: str, declares: bool) -> Declaration | Assignment:
+    """What a result begins with, in a declaration where this is the first that is heard of it."""
+    return Declaration(plan.combination.state, result, value) if declares else Assignment(result, value)
 
 
 def source_point(plan: Reduction, kept: Point, indices: Mapping[int, Index]) -> Point:

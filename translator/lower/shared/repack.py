@@ -10,7 +10,7 @@ from ..context import Context
 from ..text.element import indexed
 from ..text.operators import Text
 from ..text.point import Point, coordinate
-from ..text.unit import Branch, Comment, Line, Node, Shared, Spelled
+from ..text.unit import Assignment, Branch, Comment, Node, Shared
 
 
 def lower_repack(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -31,14 +31,14 @@ def lower_repack(context: Context, statement: Assign) -> tuple[Node, ...]:
 
     def write(point: Point) -> tuple[Node, ...]:
         value = context.speller.text(operand, point)
-        line = Line(f"{shared}[{_place(context, point, operand.type.shape)}] = {value};")
+        line = Assignment(f"{shared}[{_place(context, point, operand.type.shape)}]", value)
         inside = _inside(context, point, operand.type.shape)
         return (Branch(inside, (line,)),) if inside else (line,)
 
     def read(point: Point) -> tuple[Node, ...]:
         place, inside = _place(context, point, target.type.shape), _inside(context, point, target.type.shape)
         place = f"{inside} ? {place} : 0" if inside else place  # padding has no element, any will do
-        return (Spelled("assign", {"target": indexed(context, name, target, point), "value": f"{shared}[{place}]"}),)
+        return (Assignment(indexed(context, name, target, point), f"{shared}[{place}]"),)
 
     writes = context.each_register(source, write)
     if guard := copies_guard(context, source):

@@ -18,7 +18,7 @@ from ..products.operand import element_place, place_line, place_text
 from ..text.element import indexed, run_at
 from ..text.operators import sum_text
 from ..text.point import Point
-from ..text.unit import Line, Loop, Node
+from ..text.unit import Assignment, Declaration, Line, Loop, Node
 
 PAIRS_IN_PIECE = (REGISTER, 2, 3, 4)  # byte = lane / 4 * 2 + register, of the 16 bytes of a row of a matrix
 LINES = 32  # of four matrices
@@ -54,7 +54,7 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
         naming, place = place_line(context, element_place(context, tile, source, at), source.name, several)
         element = indexed(context, name, target, point)
         if width == 1:
-            return (*naming, Line(f"{element} = {base}[{place}];"))
+            return (*naming, Assignment(element, f"{base}[{place}]"))
         if width * tile.itemsize == PAIR_BYTES and layout.vector(tile.fast) >= width > 1:
             pair = context.use_helper("load_byte_pair")
             return (*naming, Line(f"{pair}({run_at(element)}, &{base}[{place}]);"))
@@ -70,11 +70,11 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
         )
         return (
             *naming,
-            Line(f"{ctype(target.type)} {loaded}[{count}];"),
+            Declaration(ctype(target.type), loaded, sides=f"[{count}]"),
             Line(f"{helper}<{count}>({loaded}, &{base}[{place}]);"),
             Loop(
                 f"for (int {i} = 0; {i} < {count}; ++{i})",
-                (Line(f"{name}{''.join(moved)} = {loaded}[{i}];"),),
+                (Assignment(f"{name}{''.join(moved)}", f"{loaded}[{i}]"),),
                 unroll=True,
             ),
         )

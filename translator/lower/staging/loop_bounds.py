@@ -17,7 +17,7 @@ from ...schedule.accesses.unrolled import stays_rolled, unrolls_by_itself
 from ..context import Context, ctype
 from ..text.operators import Text
 from ..text.spell import assigned
-from ..text.unit import Branch, Line, Loop, Node
+from ..text.unit import Branch, Loop, Node, const
 
 ONE = Text("1")
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]  # what lowers the body of a loop
@@ -46,9 +46,7 @@ def find_bounds(context: Context, statement: For) -> tuple[list[Node], Bounds]:
         text = context.speller.spell(bound)
         if changed.intersection(used_variables(bound)):
             name = context.names.variable(context.beside(statement, variable, word))
-            nodes.append(
-                Line(f"const {ctype(variable.type)} {name} = {text.text};", "the loop's bounds are taken once")
-            )
+            nodes.append(const(ctype(variable.type), name, text.text, "the loop's bounds are taken once"))
             text = Text(name)
         texts.append(text)
     return nodes, Bounds(*texts)

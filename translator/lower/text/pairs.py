@@ -20,7 +20,7 @@ from .fields import find_fields
 from .operators import Text
 from .pair_types import PAIR_TYPES, rounds_floats
 from .point import FIRST, Point, point_of, register
-from .unit import Line, Loop, Node
+from .unit import Assignment, Loop, Node, const
 
 OPERATORS = {"add": ("+", 12), "sub": ("-", 12), "mul": ("*", 13)}
 SIGN = 0x8000
@@ -50,15 +50,15 @@ def lower_by_pairs(context: Context, statement: Assign, layout: Layout, name: st
     if apart > 1:  # registers whose bit of the pair is 0
         turn = context.names.shared_index("turn")
         header = f"for (int {turn} = 0; {turn} < {count} / 2; ++{turn})"
-        start = (Line(f"const int {word} = {turn} / {apart} * {2 * apart} + {turn} % {apart};"),)
+        start = (const("int", word, f"{turn} / {apart} * {2 * apart} + {turn} % {apart}"),)
     else:
         header = f"for (int {word} = 0; {word} < {count}; {word} += 2)"
     nodes: tuple[Node, ...] = (
         *start,
-        Line(f"const int {other} = {word} + {apart};"),
-        Line(f"const {words.name} {pair} = {_pair(context, value, one, two).text};"),
-        Line(f"{indexed(context, name, target, one)} = {pair}.x;"),
-        Line(f"{indexed(context, name, target, two)} = {pair}.y;"),
+        const("int", other, f"{word} + {apart}"),
+        const(words.name, pair, _pair(context, value, one, two).text),
+        Assignment(indexed(context, name, target, one), f"{pair}.x"),
+        Assignment(indexed(context, name, target, two), f"{pair}.y"),
     )
     nodes = (Loop(header, nodes, unroll=True),)
     for axis in reversed(range(layout.rank)):

@@ -12,7 +12,7 @@ from ...schedule.tiles.layout import Layout
 from ..context import Context
 from .pair_types import PAIR_TYPES, rounds_floats
 from .point import FIRST, Point, point_of, register
-from .unit import Line, Loop, Node, Spelled
+from .unit import Assignment, Line, Loop, Node
 
 
 def is_rounded_by_pairs(value: Expr, layout: Layout) -> bool:
@@ -55,10 +55,10 @@ def materialised(
 
     def one(point: Point) -> tuple[Node, ...]:
         place = name + "".join(f"[{point.indices[axis].text}]" for axis in layout.array_axes())
-        return (Spelled("assign", {"target": place, "value": context.speller.text(value, point)}),)
+        return (Assignment(place, context.speller.text(value, point)),)
 
-    declare = Line(f"{context.declaration(variable, layout, name)};")
-    context.notes.stored[declare.text] = name, context.declaration(variable, layout, " ")
+    declare = context.declaration(variable, layout, name)
+    context.notes.stored.add(name)
     if isinstance(value, Call) and is_rounded_by_pairs(value, layout):
         return variable, (declare, *round_by_pairs(context, name, variable, value, layout))
     return variable, (declare, *context.each_register(layout, one))
