@@ -426,6 +426,11 @@ class Context:
         return found
 
     @cached_property
+    def unread(self) -> frozenset[Variable]:
+        """The variables whose values no text needs."""
+        return self.facts.unused | self.schedule.windows.unread
+
+    @cached_property
     def own_sums(self) -> frozenset[Statement]:
         """The dots whose sums only they have read so far."""
         return dots_with_own_sums(self.kernel.body)

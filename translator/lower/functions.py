@@ -58,7 +58,7 @@ def _inside(context: Context, body: tuple[Statement, ...], names: Names, results
 
 
 def _lowered(inner: Context, body: tuple[Statement, ...]) -> tuple[Node, ...]:
-    from .statements import lower_block
+    from .blocks import lower_block
 
     found = rolled(lower_block(inner, body), inner.names)
     inner.needs.unequal |= found.unequal

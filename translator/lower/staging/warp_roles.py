@@ -12,9 +12,9 @@ from ...ir.structured import is_atomic, is_elementwise
 from ...ir.walk import bodies, statements, subexpressions, used_variables
 from ...schedule.products.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, consumer_registers
 from ...schedule.staging.producer import consumer_block, producer_block, shared_lines
+from ..blocks import by_source, lower_block, lower_program
 from ..context import Context, ctype
 from ..products.staggered import first_turn
-from ..statements import by_source, lower_block, lower_program
 from ..text.scopes import find_scopes
 from ..text.unit import Blank, Branch, Line, Node, const
 from .loop_bounds import loop_stop
