@@ -17,9 +17,8 @@ from .crossed_tiles import unless_all_hold
 from .text.element import indexed
 from .text.operators import without_outer_parentheses
 from .text.pairs import lower_by_pairs
-from .text.point import Point
+from .text.point import FIRST, Point, point_of
 from .text.rounding import is_rounded_by_pairs, round_by_pairs
-from .text.spell import assigned
 from .text.unit import Assignment, Node
 
 EQUAL = "equal for all of a thread's elements"
@@ -31,7 +30,7 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     if target in context.role.program_variables.values() or target in context.given or is_promise_alone(statement):
         return ()
     if not target.type.is_tile:
-        text = scalar_text(context, value)
+        text = context.speller.spell(value).assigned
         if target in context.schedule.held_starts:
             text = f"{context.use_helper('start_at', 'start_at')}({text})"
         update = None if context.declares(statement, target) else _update(context.names.variable(target), value, text)
@@ -65,13 +64,6 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     return unless_all_hold(context, statement, layout, nodes)
 
 
-def scalar_text(context: Context, value: Expr) -> str:
-    """The value of a scalar, as an assignment has it."""
-    if isinstance(value, Call) and value.op in ("program_id", "num_programs"):
-        return context.launch_word(value.op, value.attribute("axis"))
-    return assigned(context.speller.text(value))
-
-
 def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> list[Node]:
     """One register tile, element by element."""
     target, value = statement.target, statement.value
@@ -83,9 +75,8 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
     if reads_elsewhere(context, target, value):
         return fill_by_copy(context, statement, layout, name, value)
     if declares and single:
-        nodes = list(context.each_register(layout, lambda at: store_element(context, name, target, value, at)))
-        text = nodes[0].value if isinstance(nodes[0], Assignment) else ""
-        return [context.defined(target, layout, assigned(text), name)]
+        at = point_of(layout, (FIRST,) * layout.rank)
+        return [context.defined(target, layout, context.speller.spell(value, at).assigned, name)]
     declare: list[Node] = [declaration] if declares else []
     if isinstance(value, Call) and is_rounded_by_pairs(value, layout) and target not in context.schedule.in_shared:
         return [*declare, *round_by_pairs(context, name, target, value, layout)]

@@ -15,7 +15,7 @@ from ...ir.types import padded
 from ...schedule.tiles.layout import Layout
 from ..accesses.conditions import copies_guard
 from ..context import Context
-from ..shared.arrays import dimensions, number_of, place
+from ..shared.arrays import dimensions, place, thread_number
 from ..text.element import indexed
 from ..text.operators import Text, infix
 from ..text.point import Point
@@ -133,13 +133,13 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
     target = statement.targets[0]
     kept = _kept_shape(plan)
     leading, warps = _warps_text(context, plan, name), 1 << len(plan.warp_bits)
-    warp = number_of(context, plan.warp_bits, plan.source.thread_bits).text
+    warp = thread_number(context, plan.warp_bits, plan.source.thread_bits).text
     warp = f"{warp.removesuffix(f'% {warps}')}% {leading}" if warp.endswith(f"% {warps}") else warp
     index = context.names.shared_index("w")
     kept_sides = [side for side in kept if padded(side) > 1]
     lanes = _lanes_for_warps(plan)
     share = 1 << len(plan.warp_bits) - len(lanes)
-    start = _first_part(context, number_of(context, lanes, plan.source.thread_bits), share) if lanes else "0"
+    start = _first_part(context, thread_number(context, lanes, plan.source.thread_bits), share) if lanes else "0"
 
     def slot(point: Point) -> str:
         return place(context, point, kept) if math.prod(kept) > 1 else ""

@@ -31,7 +31,7 @@ def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple
     nodes: list[Node] = [] if single else [Declaration(plan.combination.state, name, sides=context.dimensions(layout))]
 
     def fields(point: Point) -> str:
-        texts = [context.speller.text(operand, point) for operand in plan.operands]
+        texts = [context.speller.spell(operand, point) for operand in plan.operands]
         values = [in_braces(text, one.type.dtype.cuda) for text, one in zip(texts, plan.operands, strict=True)]
         if len(plan.combination.fields) > len(values):
             shape = plan.operands[0].type.shape

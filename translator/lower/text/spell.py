@@ -25,7 +25,7 @@ from ...ops.registry import OPS
 from ...schedule.tiles.paths import Axes
 from .literals import CONVERSIONS, literal_text, plain_text
 from .needs import Used
-from .operators import INFIX, Text, added, placed, widened
+from .operators import INFIX, OF_BOOLS, Text, added, placed, widened
 from .point import Point, PointBit, coordinate
 
 WIDENING = frozenset(
@@ -34,7 +34,13 @@ WIDENING = frozenset(
 WRAPS = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}
 WRAPPED = {"add": "wrap_add", "sub": "wrap_sub", "neg": "wrap_sub", "mul": "wrap_mul"}
 COMMON = frozenset(("lt", "le", "gt", "ge", "floordiv", "mod", "shr", "and"))  # neighbours may share the result
-NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
+NARROW = frozenset(
+    ("add", "sub", "mul", "neg", "shl", "invert")
+)  # C computes these in int, and what is narrower is cast
+AS_INT = frozenset(
+    ("floordiv", "mod", "and", "or", "xor", "shr", "maximum", "minimum")
+)  # these, too; what comes out fits
+ITSELF = "({x})"  # the spelling of what does nothing, such as the absolute value of an unsigned number
 
 
 VariableText = Callable[[Variable, Point | None, bool], Text]
@@ -206,7 +212,7 @@ class Speller:
         match call.op:
             case "program_id" | "num_programs":
                 word = self._launch_word(call.op, call.attribute("axis"))
-                return Text(word if word.isidentifier() else f"static_cast<int>({word})")
+                return Text(word) if word.isidentifier() else Text(f"static_cast<int>({word})", uncast=word)
             case "arange":
                 return self._arange(call, point)
             case op if op in MOVES or op == "select":
@@ -223,7 +229,9 @@ class Speller:
             return self._operation(call, below, wide)
         start, further = shared
         first = self._operation(call, [self._down(call, arg, start) for arg in call.args], wide)
-        return Text(f"{first.within(12, '+')} + {further}", 12, "+", wide=first.wide) if further else first
+        if not further:
+            return first
+        return Text(f"{first.within(12, '+')} + {further}", 12, "+", wide=first.wide, is_int=first.is_int)
 
     def _in_common(self, call: Call, point: Point | None) -> tuple[Point, str] | None:
         """See `first_of_vector`; None, too, for what is made of a tile that the statement is changing."""
@@ -251,7 +259,9 @@ class Speller:
             return self.spell(call.args[0], below, wide=True)
         index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.short == "i64" else None
         if index:
-            return widened(Text(self._launch_word(*index)))
+            word = self._launch_word(*index)
+            # As an int, it makes cheaper products with ints of 64 bits than as an unsigned number.
+            return replace(widened(Text(word)), uncast="" if word.isidentifier() else f"static_cast<int>({word})")
         if isinstance(wanted, PointerType) and any(
             v.type.is_pointer and self.is_const(v) for v in used_variables(call.args[0])
         ):
@@ -312,7 +322,7 @@ class Speller:
         result = call.type.element
         if narrowed and call.op in NARROW and isinstance(result, DType) and _is_narrow(result):
             return Text(f"static_cast<{result.cuda}>({text.text})")
-        return text
+        return replace(text, is_int=True) if _is_int(call, op.spelling(element), text, operands) else text
 
     def _leaves_nothing_unused(self, call: Call) -> bool:
         """Whether all that a call reads may stay without use, if the call is not written."""
@@ -359,12 +369,14 @@ def _launch_call(expr: Expr) -> tuple[str, int] | None:
     return (expr.op, expr.attribute("axis")) if known else None  # type: ignore[attr-defined]
 
 
-def assigned(text: str) -> str:
-    """What is assigned to an integer: CUDA's own indices, which are unsigned but small, without a cast."""
-    word = r"static_cast<int>\(((?:block|grid)(?:Idx|Dim)\.[xyz])\)"
-    if wide := re.fullmatch(r"static_cast<long long>\(((?:block|grid)(?:Idx|Dim)\.[xyz])\)", text):
-        return f"static_cast<int>({wide[1]})"  # as an int, whose products with ints of 64 bits are cheaper
-    return re.sub(f"^{word}$", r"\1", text)
+def _is_int(call: Call, spelling: str, text: Text, operands: list[Text]) -> bool:
+    """Whether C makes an int of what an operation makes of integers narrower than that, without it being cast."""
+    result = call.type.element
+    if not isinstance(result, DType) or not result.is_int() or result.bits >= 32:
+        return False
+    if call.op == "where" or spelling == ITSELF:
+        return any(one.is_int for one in operands)
+    return call.op in AS_INT and text.operator not in OF_BOOLS
 
 
 def _is_widened(expr: Expr) -> bool:
