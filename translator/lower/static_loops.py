@@ -73,18 +73,18 @@ def rolled(nodes: Sequence[Node], names: Names, shared: Iterable[Shared] = ()) -
     if loops:
         found = _with_loops(found, _Kernel(Counter(_mentions(found)), arrays, unequal))
     depths = dict.fromkeys(loops, 0)
-    _note_depths(found, {loop.header: loop for loop in loops}, (), depths)
+    _note_depths(found, {loop.serial: loop for loop in loops}, (), depths)
     for loop, depth in depths.items():
         found = _respelled(found, loop.word, names.counter(loop.name, depth))
     return Rolled(found, arrays, frozenset(unequal))
 
 
 def _note_depths(
-    nodes: Iterable[Node], loops: Mapping[str, StaticLoop], around: tuple[str, ...], depths: dict[StaticLoop, int]
+    nodes: Iterable[Node], loops: Mapping[int, StaticLoop], around: tuple[str, ...], depths: dict[StaticLoop, int]
 ) -> None:
-    """Notes for each loop, found by its header, in how many others it is whose variables are called as its own."""
+    """Notes for each of some loops, by serial numbers, in how many others it is whose variables are called as its own."""
     for node in nodes:
-        loop = loops.get(node.header) if isinstance(node, Loop) else None
+        loop = loops[node.static] if isinstance(node, Loop) and node.static is not None else None
         if loop is not None:
             depths[loop] = max(depths[loop], around.count(loop.name))
         inner = (*around, loop.name) if loop is not None else around
@@ -112,7 +112,7 @@ class _Block:
 
     def __init__(self, kernel: _Kernel) -> None:
         self.kernel, self.shared, self.unequal = kernel, kernel.shared, kernel.unequal
-        self.headers: set[str] = set()
+        self.made: set[int] = set()  # the serial numbers of its loops
         self.declared: dict[str, Declaration] = {}
         self.own: frozenset[str] = frozenset()  # names that nothing outside of the outermost loop mentions
 
@@ -147,11 +147,12 @@ class _Block:
     def _loop(self, loop: StaticLoop, trips: list[list[Node]]) -> Loop:
         texts = [self._without_declarations(_with_word(trip, loop, number)) for number, trip in enumerate(trips)]
         names = [self._names_for(texts[0], text) for text in texts[1:]]
-        self.headers.add(loop.header)
+        self.made.add(loop.serial)
         if None in names or not _declared(texts[0]) <= self.own:
             self.unequal.add(loop)
-            return Loop(loop.header, texts[0])
-        return Loop(loop.header, self._with_joint_arrays(texts[0], loop, names), unroll=True)  # type: ignore[arg-type]
+            return Loop(loop.header, texts[0], static=loop.serial)
+        body = self._with_joint_arrays(texts[0], loop, names)  # type: ignore[arg-type]
+        return Loop(loop.header, body, unroll=True, static=loop.serial)
 
     def _with_joint_arrays(
         self, body: tuple[Node, ...], loop: StaticLoop, names: list[dict[str, str]]
@@ -177,7 +178,7 @@ class _Block:
 
         That is for loops around others, and for those whose trips exchange tiles: there nothing of one trip is for the next.
         """
-        around_others = any(isinstance(node, Loop) and node.header in self.headers for node in every(loop.body))
+        around_others = any(isinstance(node, Loop) and node.static in self.made for node in every(loop.body))
         exchanges = not self.shared.keys().isdisjoint(_words(loop.body))
         if loads <= MOST_LOADS or not (around_others or exchanges):
             return (loop,)
@@ -235,7 +236,7 @@ class _Block:
         if not users:
             return nodes
         place, node, declared = users[0], nodes[users[0]], self.declared[name]
-        if len(users) == 1 and isinstance(node, Loop) and node.header in self.headers:
+        if len(users) == 1 and isinstance(node, Loop) and node.static in self.made:
             here: tuple[Node, ...] = (with_blocks(node, lambda block: self._with_declaration(block, name)),)
         elif isinstance(node, Assignment) and node.target == name and not node.operator:
             constant = _is_assigned_once(nodes, name) and not declared.is_pointer

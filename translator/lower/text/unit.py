@@ -148,7 +148,7 @@ class Blank:
 class Loop:
     """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it, with the `factor` that the user gave.
 
-    `why` stands beside the pragma.
+    `why` stands beside the pragma. `static` is the serial number of the `StaticLoop` that it is, if it is one.
     """
 
     header: str
@@ -156,6 +156,7 @@ class Loop:
     unroll: bool = False
     factor: int | None = None
     why: str = ""
+    static: int | None = None
 
 
 @frozen
