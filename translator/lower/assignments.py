@@ -18,6 +18,7 @@ from .text.element import indexed
 from .text.operators import without_outer_parentheses
 from .text.pairs import lower_by_pairs
 from .text.point import FIRST, Point, point_of
+from .text.register_loops import each_register
 from .text.rounding import is_rounded_by_pairs, round_by_pairs
 from .text.unit import Assignment, Node
 
@@ -82,7 +83,7 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
         return [*declare, *round_by_pairs(context, name, target, value, layout)]
     if pairs := lower_by_pairs(context, statement, layout, name):
         return [*declare, *pairs]
-    return [*declare, *context.each_register(layout, lambda at: store_element(context, name, target, value, at))]
+    return [*declare, *each_register(context, layout, lambda at: store_element(context, name, target, value, at))]
 
 
 def fill_by_copy(context: Context, statement: Assign, layout: Layout, name: str, value: Expr) -> list[Node]:
@@ -92,9 +93,11 @@ def fill_by_copy(context: Context, statement: Assign, layout: Layout, name: str,
     fresh = context.names.variable(copy)
     return [
         context.declaration(copy, layout, fresh),
-        *context.each_register(layout, lambda at: store_element(context, fresh, target, value, at)),
-        *context.each_register(
-            layout, lambda at: (Assignment(indexed(context, name, target, at), indexed(context, fresh, copy, at)),)
+        *each_register(context, layout, lambda at: store_element(context, fresh, target, value, at)),
+        *each_register(
+            context,
+            layout,
+            lambda at: (Assignment(indexed(context, name, target, at), indexed(context, fresh, copy, at)),),
         ),
     ]
 

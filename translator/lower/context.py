@@ -6,7 +6,7 @@ Everything that a statement's lowering needs to know about the rest of the file 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -30,12 +30,10 @@ from .text.axis_names import MOST_BARE, PLACES, AxisNames
 from .text.names import Names
 from .text.needs import Needs, Used
 from .text.operators import Text
-from .text.point import FIRST, Point, point_of, register, register_index
+from .text.point import Point, register_index
 from .text.scopes import Scopes
 from .text.spell import Arithmetic, Speller, coordinate_speller
-from .text.unit import Assignment, Constant, Declaration, Line, Loop, Node, Place
-
-FALLBACK_INDICES = ("p", "r", "c", "k", "m", "n")
+from .text.unit import Assignment, Constant, Declaration, Line, Node, Place
 
 
 def ctype(type_: ValueType, writes: bool = True) -> str:
@@ -328,41 +326,6 @@ class Context:
     def warpgroup_size(self) -> str:
         """The constant that counts the threads of a warpgroup."""
         return self.constant("WARPGROUP_SIZE", 1 << WARPGROUP_BITS, "threads", topic="threads")
-
-    # ---------------------------------------------------------------------------------------------------- loops
-
-    def axis_indices(self, layout: Layout) -> list[str]:
-        """A loop variable for every axis of a layout, all different."""
-        chosen: list[str] = []
-        for axis, bits in enumerate(layout.axes):
-            named = self.axis_names.find(bits)
-            wanted = named.index if named else FALLBACK_INDICES[axis % len(FALLBACK_INDICES)]
-            choices = (wanted, *map(self.names.shared_index, FALLBACK_INDICES))
-            if axis >= len(FALLBACK_INDICES):
-                choices = (self.names.shared_index(f"p{axis}"),)
-            chosen.append(next(choice for choice in choices if choice not in chosen))
-        return chosen
-
-    def inner_index(self, letter: str, layout: Layout) -> str:
-        """A loop variable for a loop within those over a layout's axes: the letter, doubled where an axis has it."""
-        taken = self.axis_indices(layout)
-        while self.names.shared_index(letter) in taken:
-            letter += letter[0]
-        return self.names.shared_index(letter)
-
-    def each_register(self, layout: Layout, body: Callable[[Point], tuple[Node, ...]]) -> tuple[Node, ...]:
-        """Unrolled loops over all registers of a tile around `body` at each element."""
-        names = self.axis_indices(layout)
-        indices = tuple(
-            register(names[axis]) if layout.registers(axis) > 1 else FIRST for axis in range(layout.rank)
-        )  # fmt: skip
-        nodes = body(point_of(layout, indices))
-        for axis in reversed(range(layout.rank)):
-            if layout.registers(axis) > 1:
-                count = self.count(layout.axes[axis])
-                header = f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})"
-                nodes = (Loop(header, nodes, unroll=True),)
-        return nodes
 
     # ------------------------------------------------------------------------------------- helpers, shared memory
 

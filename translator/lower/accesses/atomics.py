@@ -22,6 +22,7 @@ from ..shared.arrays import dimensions, place
 from ..text.element import indexed
 from ..text.operators import Text
 from ..text.point import Point
+from ..text.register_loops import each_register
 from ..text.unit import Assignment, Branch, Line, Node, Shared
 from .conditions import both, conjunction, copies_guard, uniform_test, valid_count
 from .elements import guarded, pointee
@@ -156,7 +157,7 @@ def _tile(
         return (node,) if condition is None else (Branch(condition.text, (node,)),)
 
     declare = context.declare(statement, target, layout) if target is not None else ()
-    nodes = context.each_register(layout, one)
+    nodes = each_register(context, layout, one)
     return (*declare, *_guarded(guard, (*before, *nodes)), *after)
 
 
@@ -234,9 +235,9 @@ def _through_shared(
     nodes = (
         *context.declare(statement, target, layout),
         *context.before_write(shared),
-        both(guard, context.each_register(layout, act)),
+        both(guard, each_register(context, layout, act)),
         *context.barrier("the old elements are there for everyone"),
-        *context.each_register(layout, read),
+        *each_register(context, layout, read),
     )
     context.shared.being_read.add(shared)
     return nodes

@@ -19,6 +19,7 @@ from ..context import Context
 from ..text.element import indexed
 from ..text.operators import Text
 from ..text.point import Point
+from ..text.register_loops import each_register
 from ..text.unit import Assignment, Node
 
 MANY = 12  # operations of an offset
@@ -49,7 +50,7 @@ def found_offsets(
         start = context.speller.spell(base, point.operand(pointer, base))
         return Text(f"{start.within(ATOM)}[{indexed(context, name, variable, point)}]")
 
-    return (context.declaration(variable, layout, name), *context.each_register(layout, find)), element
+    return (context.declaration(variable, layout, name), *each_register(context, layout, find)), element
 
 
 def _operations(context: Context, expr: Expr) -> int:

@@ -17,6 +17,7 @@ from ..staging.own_places import place_of_scalar, place_read
 from ..text.element import element_text, indexed, run_at
 from ..text.operators import Text
 from ..text.point import Point
+from ..text.register_loops import each_register
 from ..text.rounding import materialised
 from ..text.unit import Assignment, Declaration, Node, Spelled
 from .conditions import both, copies_guard, scalar_test, uniform_test, valid_count, why_one_test
@@ -86,7 +87,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
             return (*naming, Assignment(indexed(context, name, target, point), element(point, place).text))
 
         if not access.repeats:
-            return (*before, *with_value(context, target, layout, declare, context.each_register(layout, one)))
+            return (*before, *with_value(context, target, layout, declare, each_register(context, layout, one)))
         load = one
     else:
         if target not in context.ahead.own:
@@ -153,7 +154,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
         source, prepare = (None, ()) if ready else materialised(context, statement, value, layout, word)
         store = store_if(context, value.type, modifier) if predicated else ""
-        nodes = context.each_register(layout, store_element(context, pointer, value, access, source, store))
+        nodes = each_register(context, layout, store_element(context, pointer, value, access, source, store))
     nodes = (*prepare, *nodes)
     guard = copies_guard(context, layout)
     if guard:

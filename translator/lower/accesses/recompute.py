@@ -9,6 +9,7 @@ from ...ir.nodes import Statement, Variable
 from ..context import Context
 from ..text.operators import Text
 from ..text.point import FIRST, Point, point_of, register
+from ..text.register_loops import axis_indices
 from ..text.unit import Lambda, Line, Loop, Node
 
 ONE_LINE = 80  # columns of a function that stands in one line
@@ -17,7 +18,7 @@ ONE_LINE = 80  # columns of a function that stands in one line
 def function_of_index(context: Context, target: Variable, element: Callable[[Point], Text]) -> tuple[Node, ...]:
     """A tile that is computed, or loaded, where it is used: a function instead of an array; `element` spells it."""
     layout = context.schedule.layouts[target]
-    indices = context.axis_indices(layout)
+    indices = axis_indices(context, layout)
     parameters = ", ".join(f"int {indices[axis]}" for axis in layout.array_axes())
     point = point_of(
         layout, tuple(register(indices[a]) if layout.registers(a) > 1 else FIRST for a in range(layout.rank))
@@ -33,7 +34,7 @@ def forget_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:
     for tile in context.schedule.recomputed.forgotten.get(statement, ()):
         context.use_helper("forget")
         layout = context.schedule.layouts[tile]
-        names = context.axis_indices(layout)
+        names = axis_indices(context, layout)
         outer = layout.array_axes()[:-1]
         row = "".join(f"[{names[axis]}]" for axis in outer)
         node: Node = Line(f"forget({context.names.variable(tile)}{row});")

@@ -15,6 +15,7 @@ from ..context import Context
 from ..text.element import indexed, run_at
 from ..text.operators import ZERO, Text
 from ..text.point import FIRST, Index, Point, point_of, register, vector_start
+from ..text.register_loops import axis_indices, inner_index
 from ..text.rounding import materialised
 from ..text.unit import Assignment, Comment, Loop, Node
 
@@ -47,7 +48,7 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
     """Copies of what one access has loaded: for registers whose elements are the same in memory, or that lie elsewhere."""
     if not access.repeats and not access.scattered:
         return ()
-    words = [context.inner_index("i", point.layout), *map(context.names.shared_index, ("copy", "other"))]
+    words = [inner_index(context, "i", point.layout), *map(context.names.shared_index, ("copy", "other"))]
     moves = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))
     if access.width > 1:
         moves[access.axis] = words[0]
@@ -105,7 +106,7 @@ def _lies_in_order(context: Context, value: Expr, layout: Layout, access: Access
 
 def vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:
     """Loops over the vectors of a tile: along the access's axis by vectors, along the others by registers."""
-    names = context.axis_indices(layout)
+    names = axis_indices(context, layout)
     count = layout.registers(access.axis) // access.width
     width = width_name(context, layout, access)
     vector = context.names.shared_index("v")

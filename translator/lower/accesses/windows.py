@@ -15,6 +15,7 @@ from ..text.axis_names import NamedAxis
 from ..text.element import element_text, indexed, run_at
 from ..text.operators import ZERO, Text, infix
 from ..text.point import FIRST, Index, Point, point_of, register, vector_start
+from ..text.register_loops import axis_indices, each_register, inner_index
 from ..text.unit import Assignment, Comment, Declaration, Loop, Node, const
 from .conditions import all_tests
 from .elements import chosen
@@ -47,7 +48,7 @@ def taken_from_window(context: Context, statement: Assign) -> tuple[Node, ...]:
             source += f"[{moved.text}]"
         return (Assignment(indexed(context, name, target, point), source),)
 
-    return (*context.declare(statement, target, layout), *context.each_register(layout, one))
+    return (*context.declare(statement, target, layout), *each_register(context, layout, one))
 
 
 def _lower(context: Context, window: Window) -> tuple[Node, ...]:
@@ -55,8 +56,8 @@ def _lower(context: Context, window: Window) -> tuple[Node, ...]:
     pointer = load_operands(window.load.value)[0]  # type: ignore[arg-type]
     before = order_after_stores(context, pointer, layout)
     note_load(context, pointer, layout)
-    names, run, array = context.axis_indices(layout), _run(context, window), _name(context, window)
-    number, inner = context.names.shared_index("v"), context.inner_index("i", layout)
+    names, run, array = axis_indices(context, layout), _run(context, window), _name(context, window)
+    number, inner = context.names.shared_index("v"), inner_index(context, "i", layout)
     total, axes = f"{run} + {window.span}", layout.array_axes()
     indices = [register(name) if layout.registers(axis) > 1 else FIRST for axis, name in enumerate(names)]
     loops = {axis: [(names[axis], context.count(layout.axes[axis]))] for axis in axes}

@@ -13,6 +13,7 @@ from ..context import Context
 from ..text.element import indexed
 from ..text.literals import literal_text
 from ..text.point import Point
+from ..text.register_loops import each_register
 from ..text.unit import Assignment, Node
 from .dot_fma import lower_fma
 from .dot_held import lower_held
@@ -50,7 +51,7 @@ def start_dot(context: Context, statement: Assign, from_zero: bool) -> tuple[Nod
     def one(point: Point) -> tuple[Node, ...]:
         return (Assignment(indexed(context, name, target, point), zero),)
 
-    nodes = context.each_register(plan.layout, one) if from_zero else ()
+    nodes = each_register(context, plan.layout, one) if from_zero else ()
     copied = context.progress.copied.items()  # the function that does it has descriptors of its own
     context.progress.copied = {key: name for key, name in copied if not isinstance(key[1], str)}
     places: list[OperandPlace] = []
@@ -135,4 +136,4 @@ def _first_value(context: Context, statement: Assign, plan: DotPlan) -> tuple[No
         return (replace(context.declaration(target, layout), value="{}"),)
     if reads_elsewhere(context, target, value):
         return (*declare, *fill_by_copy(context, statement, layout, name, value))
-    return (*declare, *context.each_register(layout, lambda at: store_element(context, name, target, value, at)))
+    return (*declare, *each_register(context, layout, lambda at: store_element(context, name, target, value, at)))

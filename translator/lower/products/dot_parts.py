@@ -28,6 +28,7 @@ from ..staging.ring_barriers import barrier_name, parity_of, position_name, stag
 from ..text.element import indexed
 from ..text.operators import Text, multiplied
 from ..text.point import Point
+from ..text.register_loops import each_register
 from ..text.unit import Branch, Comment, Lambda, Line, Loop, Node, Shared, const
 from .dot_wgmma import descriptor, k_step, pin, rows_step, tile_name, warpgroup_offset, wgmma_helper
 from .formats import k_per_instruction
@@ -233,5 +234,5 @@ def lower_wgmma_parts(
         Line("wgmma_wait<0>();", "all products of the tile are complete"),
         *pins,
         Comment("What an infinity leaves for the lower parts is no number; the highest parts alone have the result."),
-        *context.each_register(layout, add),
+        *each_register(context, layout, add),
     )

@@ -19,6 +19,7 @@ from ..shared.arrays import dimensions, place, thread_number
 from ..text.element import indexed
 from ..text.operators import Text, infix
 from ..text.point import Point
+from ..text.register_loops import each_register
 from ..text.unit import Assignment, Branch, Constant, Declaration, Line, Loop, Node, Shared
 from .reduction import Reduction
 
@@ -167,11 +168,11 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
         return _by_shuffles(context, plan, lanes, result, own, everywhere=True)
 
     writers = Layout((*plan.kept.axes, plan.warp_bits), plan.source.thread_bits)
-    nodes = context.each_register(plan.kept, write)
+    nodes = each_register(context, plan.kept, write)
     if guard := copies_guard(context, writers):
         nodes = (Branch(guard, nodes),)
     barrier = context.barrier("every warp has written its partial results")
-    return (*nodes, *barrier, *context.each_register(plan.kept, read))
+    return (*nodes, *barrier, *each_register(context, plan.kept, read))
 
 
 def _first_part(context: Context, lane: Text, share: int) -> str:

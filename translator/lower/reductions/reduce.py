@@ -15,6 +15,7 @@ from ..shared.convert import Move, moved
 from ..text.element import indexed
 from ..text.operators import ZERO, Text, infix
 from ..text.point import FIRST, Index, Point, register
+from ..text.register_loops import axis_indices, each_register
 from ..text.unit import Declaration, Loop, Node
 from .combine_struct import combination_of
 from .levels import Part, combined, over_lanes, over_warps
@@ -87,7 +88,7 @@ def _reduce_into(context: Context, statement: Assign, plan: Reduction, name: str
         chains = _over_two_chains(context, statement, plan, point, result, declares)
         return over_lanes(context, plan, result, chains or _over_registers(context, plan, point, result, declares))
 
-    nodes = context.each_register(plan.kept, one_kept)
+    nodes = each_register(context, plan.kept, one_kept)
     if not plan.warp_bits:
         return nodes
     return (*nodes, *over_warps(context, statement, plan, name))
@@ -112,7 +113,7 @@ def _over_two_chains(
     (axis,) = looped
     if plan.source.registers(axis) < LEAST_OF_TWO_CHAINS or any(padded(shape[a]) != shape[a] for a in plan.axes):
         return ()
-    index = loop_names(plan, kept, context.axis_indices(plan.source))[axis]
+    index = loop_names(plan, kept, axis_indices(context, plan.source))[axis]
     zero = dict.fromkeys(plan.axes, FIRST)
 
     def element(place: Text) -> Text:
@@ -136,7 +137,7 @@ def _over_two_chains(
 
 def _over_registers(context: Context, plan: Reduction, kept: Point, result: str, declares: bool) -> Part:
     """The thread's own part: the first element, then the others in a loop."""
-    names = loop_names(plan, kept, context.axis_indices(plan.source))
+    names = loop_names(plan, kept, axis_indices(context, plan.source))
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = dict.fromkeys(plan.axes, FIRST)
     first = _masked(context, plan, source_point(plan, kept, zero))

@@ -14,6 +14,7 @@ from ..context import Context
 from ..shared.convert import Move, moved
 from ..text.element import indexed
 from ..text.point import FIRST, Point, register
+from ..text.register_loops import axis_indices, each_register
 from ..text.unit import Assignment, Branch, Declaration, Node
 from .combine_struct import in_braces
 from .levels import over_lanes, over_warps
@@ -48,7 +49,7 @@ def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple
         own = _states_over_registers(context, plan, point, result, fields, single)
         return over_lanes(context, plan, result, own)
 
-    nodes += context.each_register(plan.kept, one_kept)
+    nodes += each_register(context, plan.kept, one_kept)
     if plan.warp_bits:
         nodes += over_warps(context, statement, plan, name)
     for number, target in enumerate(statement.targets):
@@ -82,7 +83,7 @@ def _goes_to_memory(context: Context, target: Variable) -> bool:
 def _states_over_registers(
     context: Context, plan: Reduction, kept: Point, result: str, fields: Callable[[Point], str], declares: bool
 ) -> tuple[Node, ...]:
-    names = loop_names(plan, kept, context.axis_indices(plan.source))
+    names = loop_names(plan, kept, axis_indices(context, plan.source))
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = dict.fromkeys(plan.axes, FIRST)
     first = first_value(plan, result, fields(source_point(plan, kept, zero)), declares)
@@ -118,7 +119,7 @@ def _unpack(
     if layout is None:
         return context.bind_scalar(statement, target, found(state), comment)
     if layout == plan.kept:
-        declare, values = context.declare(statement, target, layout), context.each_register(plan.kept, one)
+        declare, values = context.declare(statement, target, layout), each_register(context, plan.kept, one)
         if declare and layout.register_shape() == (1,) * layout.rank:
             return (context.defined(target, layout, found(state), comment=comment),)
         return (*declare, *values)
@@ -130,7 +131,7 @@ def _unpack(
         whole = replace(declaration, value=found(state), constant=True, comment=comment)
         unpacked: tuple[Node, ...] = (whole,)
     else:
-        unpacked = (declaration, *context.each_register(plan.kept, one))
+        unpacked = (declaration, *each_register(context, plan.kept, one))
     return (
         *unpacked,
         *context.declare(statement, target, layout),

@@ -19,6 +19,7 @@ from ..context import Context
 from ..text.element import indexed, run_at
 from ..text.operators import Text, exclusive_or
 from ..text.point import KNOWN, Point, PointBit, coordinate, register_index
+from ..text.register_loops import axis_indices, each_register
 from ..text.unit import Assignment, Branch, Comment, Line, Loop, Node, Shared
 from .arrays import dimensions
 
@@ -117,7 +118,7 @@ def _shuffle(context: Context, move: Move, declares: bool) -> list[Node]:
     return [
         Comment(f"{variable.name} moves within each warp to the lanes that use it below."),
         *([declaration] if declares and not at_once else []),
-        *context.each_register(wanted, one),
+        *each_register(context, wanted, one),
     ]
 
 
@@ -132,7 +133,7 @@ def _swaps_of_runs(move: Move) -> tuple[tuple[int, int, int], ...]:
 
 def _swap(context: Context, move: Move, swaps: tuple[tuple[int, int, int], ...], declares: bool) -> list[Node]:
     helper, lane = context.use_helper("swap_with_lane"), context.lane()
-    outer, names = move.wanted.array_axes()[:-1], context.axis_indices(move.wanted)
+    outer, names = move.wanted.array_axes()[:-1], axis_indices(context, move.wanted)
     index = "".join(f"[{names[axis]}]" for axis in outer)
     nodes: tuple[Node, ...] = tuple(
         Line(f"{helper}<{1 << place}, {1 << bit}>({move.name}{index}, {source}{index}, {lane});")
@@ -238,7 +239,7 @@ def _exchange(context: Context, statement: Statement, move: Move, purpose: str, 
             return (one(indexed(context, name, variable, point), place, count),)
 
         if width == 1:
-            return context.each_register(layout, spelled)
+            return each_register(context, layout, spelled)
         context.needs.packets.add(width * itemsize)
         return vectors(context, layout, access, spelled)
 

@@ -10,6 +10,7 @@ from ..context import Context
 from ..text.element import indexed
 from ..text.operators import Text
 from ..text.point import Point, coordinate
+from ..text.register_loops import each_register
 from ..text.unit import Assignment, Branch, Comment, Node, Shared
 
 
@@ -40,7 +41,7 @@ def lower_repack(context: Context, statement: Assign) -> tuple[Node, ...]:
         place = f"{inside} ? {place} : 0" if inside else place  # padding has no element, any will do
         return (Assignment(indexed(context, name, target, point), f"{shared}[{place}]"),)
 
-    writes = context.each_register(source, write)
+    writes = each_register(context, source, write)
     if guard := copies_guard(context, source):
         writes = (Branch(guard, writes),)
     nodes: list[Node] = [
@@ -49,7 +50,7 @@ def lower_repack(context: Context, statement: Assign) -> tuple[Node, ...]:
         *writes,
         *context.barrier("all elements are in shared memory"),
         *context.declare(statement, target, layout),
-        *context.each_register(layout, read),
+        *each_register(context, layout, read),
     ]
     context.shared.being_read.add(shared)
     return tuple(nodes)

@@ -18,6 +18,7 @@ from ..products.operand import element_place, place_line, place_text
 from ..text.element import indexed, run_at
 from ..text.operators import sum_text
 from ..text.point import Point
+from ..text.register_loops import inner_index
 from ..text.unit import Assignment, Declaration, Line, Loop, Node
 
 PAIRS_IN_PIECE = (REGISTER, 2, 3, 4)  # byte = lane / 4 * 2 + register, of the 16 bytes of a row of a matrix
@@ -63,7 +64,7 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
         count = width_name(context, layout, access)
         if layout.vector(tile.fast) >= width:
             return (*naming, Line(f"{helper}<{count}>({run_at(element)}, &{base}[{place}]);"))
-        loaded, i = context.names.shared_index("loaded"), context.inner_index("i", layout)
+        loaded, i = context.names.shared_index("loaded"), inner_index(context, "i", layout)
         moved = tuple(
             f"[{sum_text(point.indices[axis].text, i) if axis == tile.fast else point.indices[axis].text}]"
             for axis in layout.array_axes()

@@ -22,6 +22,7 @@ from ..shared.turns import STORES
 from ..text.element import run_at
 from ..text.operators import ZERO, Text
 from ..text.point import FIRST, point_of, register, vector_start
+from ..text.register_loops import axis_indices, inner_index
 from ..text.rounding import materialised
 from ..text.unit import Assignment, Branch, Declaration, Line, Loop, Node, Shared, const
 from .matrix_store import stores_across, stores_matrices, write_across, write_matrices
@@ -230,7 +231,7 @@ def _write(
         return write_matrices(context, variable, layout, tile, array, own and f"{pieces.number} * {own}", limit)
     if stores_across(layout, tile) and not cut:
         return write_across(context, variable, layout, tile, array)
-    v, r = context.names.shared_index("v"), context.axis_indices(layout)[slow]
+    v, r = context.names.shared_index("v"), axis_indices(context, layout)[slow]
     inside = vector_start(Text(v), width_text) if width > 1 else register(v)
     inside = inside if vectors > 1 else vector_start(ZERO, width_text)
     row = register(r) if rows > 1 else FIRST
@@ -248,7 +249,7 @@ def _write(
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
         run = run_at(source)
         if layout.vector(fast) < width:  # neighbours in memory, not in the thread's array
-            run, i = context.names.shared_index("run"), context.inner_index("i", layout)
+            run, i = context.names.shared_index("run"), inner_index(context, "i", layout)
             one = source.replace(subscripts[fast], f"[{element} + {i}]" if element != "0" else f"[{i}]", 1)
             gather = Loop(
                 f"for (int {i} = 0; {i} < {width_text}; ++{i})", (Assignment(f"{run}[{i}]", one),), unroll=True

@@ -16,6 +16,7 @@ from ..text.element import element_text, indexed
 from ..text.literals import literal_text
 from ..text.operators import Text
 from ..text.point import Point
+from ..text.register_loops import each_register
 from ..text.unit import Assignment, Branch, Line, Node
 from .names_ahead import named_elements
 
@@ -126,7 +127,7 @@ def fetch_tile(context: Context, statement: Assign) -> tuple[Node, ...]:
             value = Text(f"{condition.within(4)} ? {value.within(4)} : {zero}", 3)
         return (Assignment(indexed(context, name, variable, point), value.text),)
 
-    return context.each_register(layout, one)
+    return each_register(context, layout, one)
 
 
 def put_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...]:
@@ -143,7 +144,7 @@ def put_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...
         naming, place = place_line(context, element_place(context, tile, target, point), target.name, in_loop)
         return (*naming, Assignment(f"{array}[{place}]", value))
 
-    nodes = context.each_register(layout, one)
+    nodes = each_register(context, layout, one)
     if guard := copies_guard(context, layout):
         return (Branch(guard, nodes),)
     return nodes

@@ -20,6 +20,7 @@ from .fields import find_fields
 from .operators import Text
 from .pair_types import PAIR_TYPES, rounds_floats
 from .point import FIRST, Point, point_of, register
+from .register_loops import axis_indices
 from .unit import Assignment, Loop, Node, const
 
 OPERATORS = {"add": ("+", 12), "sub": ("-", 12), "mul": ("*", 13)}
@@ -36,7 +37,7 @@ def lower_by_pairs(context: Context, statement: Assign, layout: Layout, name: st
     )
     if not axes or layout.run(fast) < 2 * apart or not _pays(context, value):
         return ()
-    names = context.axis_indices(layout)
+    names = axis_indices(context, layout)
     other = context.names.shared_index("next")
     indices = [register(names[axis]) if layout.registers(axis) > 1 else FIRST for axis in range(layout.rank)]
     one = point_of(layout, tuple(indices))

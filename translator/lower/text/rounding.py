@@ -12,6 +12,7 @@ from ...schedule.tiles.layout import Layout
 from ..context import Context
 from .pair_types import PAIR_TYPES, rounds_floats
 from .point import FIRST, Point, point_of, register
+from .register_loops import axis_indices, each_register
 from .unit import Assignment, Line, Loop, Node
 
 
@@ -22,7 +23,7 @@ def is_rounded_by_pairs(value: Expr, layout: Layout) -> bool:
 
 def round_by_pairs(context: Context, name: str, variable: Variable, value: Call, layout: Layout) -> tuple[Node, ...]:
     """Fills the registers `name` of a tile with `value`; see `is_rounded_by_pairs`."""
-    names = context.axis_indices(layout)
+    names = axis_indices(context, layout)
     *outer, innermost = layout.array_axes()
     dtype = variable.type.dtype
     pair = PAIR_TYPES[dtype.name]
@@ -61,4 +62,4 @@ def materialised(
     context.notes.stored.add(name)
     if isinstance(value, Call) and is_rounded_by_pairs(value, layout):
         return variable, (declare, *round_by_pairs(context, name, variable, value, layout))
-    return variable, (declare, *context.each_register(layout, one))
+    return variable, (declare, *each_register(context, layout, one))
