@@ -19,7 +19,18 @@ from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..text.operators import Text
 from ..text.point import FIRST, Index, point_of, vector_start
-from ..text.unit import Assignment, Declaration, IndexTile, Loop, Node, const, every, texts_of, with_blocks, with_text
+from ..text.unit import (
+    Assignment,
+    Declaration,
+    IndexTile,
+    Node,
+    const,
+    every,
+    texts_of,
+    unrolled,
+    with_blocks,
+    with_text,
+)
 
 USE = re.compile(rf"(&?)({NAME})(?:\[([^\[\]]*)\])?")
 OTHER = ""  # a use of another kind than one element's index
@@ -58,7 +69,7 @@ def index_tile(
     start = Assignment(f"{name}[{v}]", at(vector_start(Text(v), named.vector)))
     starts = (
         Declaration(kind, name, sides=f"[{named.vectors}]", comment="the first of each vector"),
-        Loop(f"for (int {v} = 0; {v} < {named.vectors}; ++{v})", (start,), unroll=True),
+        unrolled(v, named.vectors, (start,)),
     )
     return (IndexTile(name, named.vector, whole, first, starts),)
 

@@ -10,7 +10,7 @@ from ..context import Context
 from ..text.operators import Text
 from ..text.point import FIRST, Point, point_of, register
 from ..text.register_loops import axis_indices
-from ..text.unit import Lambda, Line, Loop, Node
+from ..text.unit import Lambda, Line, Node, unrolled
 
 ONE_LINE = 80  # columns of a function that stands in one line
 
@@ -40,6 +40,6 @@ def forget_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:
         node: Node = Line(f"forget({context.names.variable(tile)}{row});")
         for axis in reversed(outer):
             count = context.count(layout.axes[axis])
-            node = Loop(f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True)
+            node = unrolled(names[axis], count, (node,))
         nodes.append(node)
     return tuple(nodes)

@@ -17,7 +17,7 @@ from ..text.operators import ZERO, Text
 from ..text.point import FIRST, Index, Point, point_of, register, vector_start
 from ..text.register_loops import axis_indices, inner_index
 from ..text.rounding import materialised
-from ..text.unit import Assignment, Comment, Loop, Node
+from ..text.unit import Assignment, Comment, Node, unrolled
 
 
 def load_operands(call: Call) -> tuple[Expr, Expr | None, Expr | None]:
@@ -72,8 +72,7 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
     layout = point.layout
     runs = {a: context.count(layout.axes[a]) if run == layout.registers(a) else str(run) for a, run in access.repeats}
     for axis, limit in [*limits, *((axis, run) for axis, run in runs.items() if axis not in only)]:
-        header = f"for (int {moves[axis]} = {first.get(axis, 0)}; {moves[axis]} < {limit}; ++{moves[axis]})"
-        nodes = (Loop(header, nodes, unroll=True),)
+        nodes = (unrolled(moves[axis], limit, nodes, start=first.get(axis, 0)),)
     return (Comment("These elements share one place in memory."), *nodes) if looped else nodes
 
 
@@ -124,8 +123,7 @@ def vectors(context: Context, layout: Layout, access: Access, body: object) -> t
         limit, name = (count, vector) if axis == access.axis else (layout.registers(axis), names[axis])
         if limit > steps[axis]:
             text = vectors_name(context, layout, access) if axis == access.axis else context.count(layout.axes[axis])
-            advance = f"++{name}" if steps[axis] == 1 else f"{name} += {steps[axis]}"
-            nodes = (Loop(f"for (int {name} = 0; {name} < {text}; {advance})", nodes, unroll=True),)
+            nodes = (unrolled(name, text, nodes, step=steps[axis]),)
     return tuple(nodes)
 
 

@@ -16,7 +16,7 @@ from ..text.element import element_text, indexed, run_at
 from ..text.operators import ZERO, Text, infix
 from ..text.point import FIRST, Index, Point, point_of, register, vector_start
 from ..text.register_loops import axis_indices, each_register, inner_index
-from ..text.unit import Assignment, Comment, Declaration, Loop, Node, const
+from ..text.unit import Assignment, Comment, Declaration, Node, const, unrolled
 from .conditions import all_tests
 from .elements import chosen
 from .memory_order import note_load, order_after_stores
@@ -80,7 +80,7 @@ def _lower(context: Context, window: Window) -> tuple[Node, ...]:
         nodes = _at_place(context, window, point, inner, element(inner))
         loops[window.axis] = [*runs, (inner, total)]
     for name, size in (one for axis in reversed(axes) for one in reversed(loops[axis])):
-        nodes = (Loop(f"for (int {name} = 0; {name} < {size}; ++{name})", nodes, unroll=True),)
+        nodes = (unrolled(name, size, nodes),)
     where = window.load.origin.place(window.load.origin.span.line)
     what = f"What the iterations load at {where}, each element once: {run} neighbours, and {window.span} beside them."
     declared = Declaration(ctype(target.type), array, sides="".join(sizes[axis] for axis in axes))
@@ -113,7 +113,7 @@ def _beside_run(
             place = context.names.shared_index("place")
             naming = (const("int", place, which, where),)
     rest = (*naming, *_at_place(context, window, point, place, element(place)))
-    return (*nodes, Loop(f"for (int {inner} = 0; {inner} < {count}; ++{inner})", rest, unroll=True))
+    return (*nodes, unrolled(inner, count, rest))
 
 
 def _at_place(context: Context, window: Window, point: Point, place: str, element: str) -> tuple[Node, ...]:

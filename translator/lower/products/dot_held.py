@@ -10,7 +10,7 @@ from ...ir.nodes import Assign
 from ...schedule.products.dot_plan import DotPlan, HeldOperand
 from ..context import Context, ctype
 from ..text.operators import sum_text
-from ..text.unit import Assignment, Comment, Declaration, Line, Loop, Node
+from ..text.unit import Assignment, Comment, Declaration, Line, Loop, Node, unrolled
 from .dot_mma import mma_helper
 from .operand import OperandPlace, place_line
 
@@ -36,7 +36,7 @@ def lower_held(context: Context, statement: Assign, plan: DotPlan, a: OperandPla
         Comment(
             f"Four lanes take {4 * held.run} neighbouring elements of K, in the order in which {name} is computed."
         ),
-        Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += 4 * {run})", body, unroll=True),
+        unrolled(kk, side, body, step=f"4 * {run}"),
     )
 
 
@@ -44,7 +44,7 @@ def _each(index: str, count: str, body: tuple[Node, ...]) -> tuple[Node, ...]:
     """A body for every index below a count; for the only one where the count is ""."""
     if not count:
         return body
-    return (Loop(f"for (int {index} = 0; {index} < {count}; ++{index})", body, unroll=True),)
+    return (unrolled(index, count, body),)
 
 
 def _pairs(first: str, held: HeldOperand) -> tuple[tuple[str, str], tuple[str, str]]:

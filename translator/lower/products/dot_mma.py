@@ -8,7 +8,7 @@ from ...schedule.products.dot_plan import DotPlan, Side
 from ...schedule.products.instructions import Instruction
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
-from ..text.unit import Assignment, Comment, Declaration, Line, Loop, Node
+from ..text.unit import Assignment, Comment, Declaration, Line, Loop, Node, unrolled
 from .formats import k_per_instruction
 from .fragments import Step, fragment, read_a, read_b
 from .operand import OperandPlace
@@ -57,12 +57,12 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
           else read_columns),
     ]  # fmt: skip
     products = _multiply(context, statement, plan, "" if single_row else mi, ni)
-    inner = Loop(f"for (int {ni} = 0; {ni} < {n_count}; ++{ni})", products, unroll=True)
+    inner = unrolled(ni, n_count, products)
     body.append(inner if single_row else Loop(each_row, (inner,), unroll=True))
     side, stride = a.depth(context, instruction), f"{steps} * {step}" if steps > 1 else step
-    nodes: tuple[Node, ...] = (Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {stride})", tuple(body), unroll=True),)
+    nodes: tuple[Node, ...] = (unrolled(kk, side, tuple(body), step=stride),)
     if planes > 1:
-        nodes = (Loop(f"for (int {p} = 0; {p} < {context.count(layout.axes[0])}; ++{p})", nodes, unroll=True),)
+        nodes = (unrolled(p, context.count(layout.axes[0]), nodes),)
     return nodes
 
 

@@ -29,7 +29,7 @@ from ..text.element import indexed
 from ..text.operators import Text, multiplied
 from ..text.point import Point
 from ..text.register_loops import each_register
-from ..text.unit import Branch, Comment, Lambda, Line, Loop, Node, Shared, const
+from ..text.unit import Branch, Comment, Lambda, Line, Node, Shared, const, unrolled
 from .dot_wgmma import descriptor, k_step, pin, rows_step, tile_name, warpgroup_offset, wgmma_helper
 from .formats import k_per_instruction
 from .operand import OperandPlace, operand_place
@@ -180,7 +180,7 @@ def _product(
         a_text += rows_step(context, place_a, m)
     b_text = f"{tile_name(context, statement, place_b, f'b{parts[1]}')}{k_step(context, place_b, kk)}"
     line: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
-    return Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True) if count else line
+    return unrolled(m, count, (line,)) if count else line
 
 
 def lower_wgmma_parts(
@@ -216,7 +216,7 @@ def lower_wgmma_parts(
 
     def products(parts: tuple[tuple[int, int], ...], sums: str) -> Node:
         each = tuple(_product(context, statement, plan, (a, b), pair, sums) for pair in parts)
-        return Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", each, unroll=True)
+        return unrolled(kk, side, each, step=step)
 
     def add(point: Point) -> tuple[Node, ...]:
         at, highest, lower = (indexed(context, sums, statement.target, point) for sums in (target, name, rest))

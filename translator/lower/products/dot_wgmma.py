@@ -11,7 +11,7 @@ from ...schedule.products.dot_plan import DotPlan
 from ..context import Context
 from ..shared.arrays import side_text
 from ..text.element import run_at
-from ..text.unit import Declaration, Line, Loop, Node, const
+from ..text.unit import Declaration, Line, Node, const, unrolled
 from .formats import (
     box_bytes,
     box_chunks,
@@ -71,9 +71,9 @@ def start_products(
     b_text = f"{b_name}{k_step(context, b, kk)}"
     multiply: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
     if count:
-        multiply = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (multiply,), unroll=True)
+        multiply = unrolled(m, count, (multiply,))
     side = (a or b).depth(context, instruction)
-    nodes.append(Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", (multiply,), unroll=True))
+    nodes.append(unrolled(kk, side, (multiply,), step=step))
     return tuple(nodes)
 
 
@@ -103,7 +103,7 @@ class Fragments:
         node = line(f"{self.name}{f'[{m}]' * bool(self.pieces)}{f'[{k}]' * bool(self.steps)}", m, k)
         for index, count in ((k, self.steps), (m, self.pieces)):
             if count:
-                node = Loop(f"for (int {index} = 0; {index} < {count}; ++{index})", (node,), unroll=True)
+                node = unrolled(index, count, (node,))
         return node
 
 

@@ -18,7 +18,7 @@ from ...schedule.products.dot_plan import Side
 from ...schedule.products.instructions import Instruction
 from ..context import Context
 from ..text.operators import sum_text
-from ..text.unit import Assignment, Declaration, Line, Loop, Node
+from ..text.unit import Assignment, Declaration, Line, Node, unrolled
 from .operand import OperandPlace, place_line
 
 MATRIX = 8  # rows of a matrix of ldmatrix, columns of an instruction
@@ -119,7 +119,7 @@ def _parts(
     body = read(registers, f"{step.k} + {h} * {FLOATS}")
     return (
         Declaration("unsigned", whole, sides=f"{f'[{len(names)}]' * (len(names) > 1)}[{2 * count}]"),
-        Loop(f"for (int {h} = 0; {h} < 2; ++{h})", body, unroll=True),
+        unrolled(h, 2, body),
         *_split_bf16(context, names, wholes),
     )
 
@@ -152,7 +152,7 @@ def _by_elements(
     whole = context.names.shared_index("whole")
     target = whole if pairs else f"{name}[0]" if split else name
     read = (*naming, Assignment(f"{target}[{i}]", value))
-    nodes: list[Node] = [Loop(f"for (int {i} = 0; {i} < {count}; ++{i})", read, unroll=True)] if count > 1 else [*read]
+    nodes: list[Node] = [unrolled(i, count, read)] if count > 1 else [*read]
     if pairs:
         return (Declaration("unsigned", whole, sides=f"[{count}]"), *nodes, *_split_bf16(context, [name], [whole]))
     if split:

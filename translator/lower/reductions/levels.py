@@ -20,7 +20,7 @@ from ..text.element import indexed
 from ..text.operators import Text, infix
 from ..text.point import Point
 from ..text.register_loops import each_register
-from ..text.unit import Assignment, Branch, Constant, Declaration, Line, Loop, Node, Shared
+from ..text.unit import Assignment, Branch, Constant, Declaration, Line, Node, Shared, unrolled
 from .reduction import Reduction
 
 LEAST_BY_LANES = 2  # bits of warps whose parts lanes combine
@@ -162,7 +162,7 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
         other = Text(f"{shared}[{f'{start} + ' if lanes else ''}{behind}]{slot(point)}")
         more: Node = combined(expression, result, other)
         if share > PAIR:
-            more = Loop(f"for (int {index} = 1; {index} < {count}; ++{index})", (more,), unroll=True)
+            more = unrolled(index, count, (more,), start=1)
         first = Assignment(result, f"{shared}[{start}]{slot(point)}")
         own: Part = (first, more) if share > 1 else first
         return _by_shuffles(context, plan, lanes, result, own, everywhere=True)

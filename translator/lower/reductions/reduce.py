@@ -16,7 +16,7 @@ from ..text.element import indexed
 from ..text.operators import ZERO, Text, infix
 from ..text.point import FIRST, Index, Point, register
 from ..text.register_loops import axis_indices, each_register
-from ..text.unit import Declaration, Loop, Node
+from ..text.unit import Declaration, Node, unrolled
 from .combine_struct import combination_of
 from .levels import Part, combined, over_lanes, over_warps
 from .reduction import Reduction, first_value, in_register_loops, loop_names, source_point
@@ -120,7 +120,6 @@ def _over_two_chains(
         return _masked(context, plan, source_point(plan, kept, zero | {axis: Index(place)}))
 
     odd = context.names.once(f"{statement.target.name}_odd", ("odd", statement))
-    header = f"for (int {index} = 2; {index} < {context.count(plan.source.axes[axis])}; {index} += 2)"
     both = (
         combined(expression, result, element(Text(index))),
         combined(expression, odd, element(infix(Text(index), "+", Text("1")))),
@@ -130,7 +129,7 @@ def _over_two_chains(
         Declaration(
             plan.combination.state, odd, element(Text("1")).text, comment="two independent chains hide latency"
         ),
-        Loop(header, both, unroll=True),
+        unrolled(index, context.count(plan.source.axes[axis]), both, start=2, step=2),
         combined(expression, result, Text(odd)),
     )
 

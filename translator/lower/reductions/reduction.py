@@ -9,7 +9,7 @@ from ...ir.nodes import Expr
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.point import Index, Point, point_of
-from ..text.unit import Assignment, Declaration, Loop, Node
+from ..text.unit import Assignment, Declaration, Node, unrolled
 from .combine import Combination
 
 
@@ -68,9 +68,7 @@ def in_register_loops(context: Context, plan: Reduction, names: Sequence[str], n
     begin = "1" if len(looped) == 1 else "0"
     for axis in reversed(looped):
         count = context.count(plan.source.axes[axis])
-        node = Loop(
-            f"for (int {names[axis]} = {begin}; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True
-        )
+        node = unrolled(names[axis], count, (node,), start=begin)
     return node
 
 

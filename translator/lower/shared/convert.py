@@ -20,7 +20,7 @@ from ..text.element import indexed, run_at
 from ..text.operators import Text, exclusive_or
 from ..text.point import KNOWN, Point, PointBit, coordinate, register_index
 from ..text.register_loops import axis_indices, each_register
-from ..text.unit import Assignment, Branch, Comment, Line, Loop, Node, Shared
+from ..text.unit import Assignment, Branch, Comment, Line, Node, Shared, unrolled
 from .arrays import dimensions
 
 
@@ -141,7 +141,7 @@ def _swap(context: Context, move: Move, swaps: tuple[tuple[int, int, int], ...],
     )
     for axis in reversed(outer):
         count, name = context.count(move.wanted.axes[axis]), names[axis]
-        nodes = (Loop(f"for (int {name} = 0; {name} < {count}; ++{name})", nodes, unroll=True),)
+        nodes = (unrolled(name, count, nodes),)
     longer = move.wanted.run(move.wanted.rank - 1) > move.held.run(move.held.rank - 1)
     why = "so that each has a longer run of it" if longer else "to those that compute with it"
     return [

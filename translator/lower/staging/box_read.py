@@ -19,7 +19,7 @@ from ..text.element import indexed, run_at
 from ..text.operators import sum_text
 from ..text.point import Point
 from ..text.register_loops import inner_index
-from ..text.unit import Assignment, Declaration, Line, Loop, Node
+from ..text.unit import Assignment, Declaration, Line, Node, unrolled
 
 PAIRS_IN_PIECE = (REGISTER, 2, 3, 4)  # byte = lane / 4 * 2 + register, of the 16 bytes of a row of a matrix
 LINES = 32  # of four matrices
@@ -73,11 +73,7 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
             *naming,
             Declaration(ctype(target.type), loaded, sides=f"[{count}]"),
             Line(f"{helper}<{count}>({loaded}, &{base}[{place}]);"),
-            Loop(
-                f"for (int {i} = 0; {i} < {count}; ++{i})",
-                (Assignment(f"{name}{''.join(moved)}", f"{loaded}[{i}]"),),
-                unroll=True,
-            ),
+            unrolled(i, count, (Assignment(f"{name}{''.join(moved)}", f"{loaded}[{i}]"),)),
         )
 
     return (*context.declare(statement, target, layout), *vectors(context, layout, access, read))
@@ -124,10 +120,10 @@ def _matrices(context: Context, target: Variable, layout: Layout, tile: SharedTi
     nodes: tuple[Node, ...] = (*naming, Line(f"{helper}({upper}, {lower}, &{base}[{at}]);"))
     if count > 1:
         limit = f"{context.count(layout.axes[columns])} / {MATRIX_PAIRS}"
-        nodes = (Loop(f"for (int {v} = 0; {v} < {limit}; ++{v})", nodes, unroll=True),)
+        nodes = (unrolled(v, limit, nodes),)
     if pieces > 1:
         limit = f"{context.count(down)} / 2"
-        nodes = (Loop(f"for (int {r} = 0; {r} < {limit}; ++{r})", nodes, unroll=True),)
+        nodes = (unrolled(r, limit, nodes),)
     return nodes
 
 
@@ -164,4 +160,4 @@ def _byte_pairs(context: Context, target: Variable, layout: Layout, tile: Shared
     if count == 1:
         return nodes
     limit = f"{context.count(layout.axes[tile.slow])} / {OWN}"
-    return (Loop(f"for (int {v} = 0; {v} < {limit}; ++{v})", nodes, unroll=True),)
+    return (unrolled(v, limit, nodes),)

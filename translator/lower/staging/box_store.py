@@ -24,7 +24,7 @@ from ..text.operators import ZERO, Text
 from ..text.point import FIRST, point_of, register, vector_start
 from ..text.register_loops import axis_indices, inner_index
 from ..text.rounding import materialised
-from ..text.unit import Assignment, Branch, Declaration, Line, Loop, Node, Shared, const
+from ..text.unit import Assignment, Branch, Declaration, Line, Loop, Node, Shared, const, unrolled
 from .matrix_store import stores_across, stores_matrices, write_across, write_matrices
 from .rings import box_copies
 
@@ -251,9 +251,7 @@ def _write(
         if layout.vector(fast) < width:  # neighbours in memory, not in the thread's array
             run, i = context.names.shared_index("run"), inner_index(context, "i", layout)
             one = source.replace(subscripts[fast], f"[{element} + {i}]" if element != "0" else f"[{i}]", 1)
-            gather = Loop(
-                f"for (int {i} = 0; {i} < {width_text}; ++{i})", (Assignment(f"{run}[{i}]", one),), unroll=True
-            )
+            gather = unrolled(i, width_text, (Assignment(f"{run}[{i}]", one),))
             naming = (*naming, Declaration(ctype(variable.type), run, sides=f"[{width_text}]"), gather)
         line = Line(f"{helper}<{width_text}>(&{array}[{place}], {run});")
     nodes: tuple[Node, ...] = (*naming, line)
@@ -264,9 +262,9 @@ def _write(
             if cut and width > 1
             else context.constant("PIECE_VECS", vectors, comment, topic="stores")
         )
-        nodes = (Loop(f"for (int {v} = 0; {v} < {limit}; ++{v})", nodes, unroll=True),)
+        nodes = (unrolled(v, limit, nodes),)
     if rows > 1:
-        nodes = (Loop(f"for (int {r} = 0; {r} < {context.count(layout.axes[slow])}; ++{r})", nodes, unroll=True),)
+        nodes = (unrolled(r, context.count(layout.axes[slow]), nodes),)
     return nodes
 
 

@@ -30,7 +30,7 @@ from ..products.formats import box_count, box_elements, line_elements, stage_byt
 from ..products.operand import shared_array
 from ..shared.arrays import side_text
 from ..text.operators import Text
-from ..text.unit import Branch, Comment, Line, Loop, Node, const
+from ..text.unit import Branch, Comment, Line, Loop, Node, const, unrolled
 from .copies import tile_comment
 from .loop_bounds import Body, Bounds, for_header, has_trips, if_any_trip
 from .own_stages import copies_ahead, lower_body, stage_word
@@ -288,4 +288,4 @@ def box_copies(
     box = context.names.shared_index("box")
     at[fast] = f"{box} * {line}" if at[fast] == "0" else f"{at[fast]} + {box} * {line}"
     each = copy(f"{array} + {box} * {elements}", at)
-    return (Loop(f"for (int {box} = 0; {box} < {boxes}; ++{box})", (each,), unroll=True),)
+    return (unrolled(box, boxes, (each,)),)

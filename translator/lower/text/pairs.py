@@ -21,7 +21,7 @@ from .operators import Text
 from .pair_types import PAIR_TYPES, rounds_floats
 from .point import FIRST, Point, point_of, register
 from .register_loops import axis_indices
-from .unit import Assignment, Loop, Node, const
+from .unit import Assignment, Node, const, unrolled
 
 OPERATORS = {"add": ("+", 12), "sub": ("-", 12), "mul": ("*", 13)}
 SIGN = 0x8000
@@ -47,27 +47,22 @@ def lower_by_pairs(context: Context, statement: Assign, layout: Layout, name: st
     pair = context.names.shared_index("pair")
     count = context.count(layout.axes[fast])
     word = names[fast]
-    start: tuple[Node, ...] = ()
-    if apart > 1:  # registers whose bit of the pair is 0
-        turn = context.names.shared_index("turn")
-        header = f"for (int {turn} = 0; {turn} < {count} / 2; ++{turn})"
-        start = (const("int", word, f"{turn} / {apart} * {2 * apart} + {turn} % {apart}"),)
-    else:
-        header = f"for (int {word} = 0; {word} < {count}; {word} += 2)"
     nodes: tuple[Node, ...] = (
-        *start,
         const("int", other, f"{word} + {apart}"),
         const(words.name, pair, _pair(context, value, one, two).text),
         Assignment(indexed(context, name, target, one), f"{pair}.x"),
         Assignment(indexed(context, name, target, two), f"{pair}.y"),
     )
-    nodes = (Loop(header, nodes, unroll=True),)
+    if apart > 1:  # registers whose bit of the pair is 0
+        turn = context.names.shared_index("turn")
+        first = const("int", word, f"{turn} / {apart} * {2 * apart} + {turn} % {apart}")
+        nodes = (unrolled(turn, f"{count} / 2", (first, *nodes)),)
+    else:
+        nodes = (unrolled(word, count, nodes, step=2),)
     for axis in reversed(range(layout.rank)):
         if axis != fast and layout.registers(axis) > 1:
             limit = context.count(layout.axes[axis])
-            nodes = (
-                Loop(f"for (int {names[axis]} = 0; {names[axis]} < {limit}; ++{names[axis]})", nodes, unroll=True),
-            )
+            nodes = (unrolled(names[axis], limit, nodes),)
     return nodes
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from .point import FIRST, Point, point_of, register
-from .unit import Loop, Node
+from .unit import Node, unrolled
 
 FALLBACK_INDICES = ("p", "r", "c", "k", "m", "n")  # of axes without a name
 
@@ -42,7 +42,5 @@ def each_register(context: Context, layout: Layout, body: Callable[[Point], tupl
     nodes = body(point_of(layout, indices))
     for axis in reversed(range(layout.rank)):
         if layout.registers(axis) > 1:
-            count = context.count(layout.axes[axis])
-            header = f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})"
-            nodes = (Loop(header, nodes, unroll=True),)
+            nodes = (unrolled(names[axis], context.count(layout.axes[axis]), nodes),)
     return nodes

@@ -13,7 +13,7 @@ from ..context import Context
 from .pair_types import PAIR_TYPES, rounds_floats
 from .point import FIRST, Point, point_of, register
 from .register_loops import axis_indices, each_register
-from .unit import Assignment, Line, Loop, Node
+from .unit import Assignment, Line, Node, unrolled
 
 
 def is_rounded_by_pairs(value: Expr, layout: Layout) -> bool:
@@ -38,7 +38,7 @@ def round_by_pairs(context: Context, name: str, variable: Variable, value: Call,
     node: Node = Line(f"{helper}({row}, {source});")
     for axis in reversed(outer):
         count = context.count(layout.axes[axis])
-        node = Loop(f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True)
+        node = unrolled(names[axis], count, (node,))
     return (node,)
 
 

@@ -159,6 +159,12 @@ class Loop:
     static: int | None = None
 
 
+def unrolled(index: str, count: str | int, body: tuple[Node, ...], start: str | int = 0, step: str | int = 1) -> Loop:
+    """The loop that counts in `index` from `start` up to `count`, written out by the compiler: registers have no index."""
+    advance = f"++{index}" if step == 1 else f"{index} += {step}"
+    return Loop(f"for (int {index} = {start}; {index} < {count}; {advance})", body, unroll=True)
+
+
 @frozen
 class Branch:
     """`if (condition) { then } else { otherwise }`, with comments that explain the two parts."""
