@@ -30,8 +30,8 @@ def lower_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node,
 def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """All statements of a block, each source statement under its tag.
 
-    In static loops, of whose arrays the first trip finds nobody reading any, it waits as the later ones do: trips with one text
-    become a loop.
+    The first trip of a static loop finds nobody reading the loop's shared arrays, while later ones may find the trip before: it
+    waits as they do, since trips with one text become a loop. So a block is lowered again until its first trips know of that.
     """
     before, order, progress = set(context.shared.being_read), context.order.snapshot(), replace(context.progress)
     read: dict[StaticLoop, set[str]] = {}  # by the trip before, from the second on

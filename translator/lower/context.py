@@ -105,9 +105,7 @@ class Context:
         self.notes, self.ahead, self.box_copies = StatementNotes(), LoadedAhead(), BoxCopies()
         self.role = WarpRole()
         self.converted: dict[tuple[Variable, Layout], str] = {}
-        self.field_of: dict[
-            Variable, tuple[str, str]
-        ] = {}  # what is read as a field of a state: of which, and its name
+        self.field_of: dict[Variable, tuple[str, str]] = {}  # (state, name) of what is read as a field
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
         self.quoting = True  # whether statements stand under tags
         self.said: dict[str, Statement] = {}  # the statement that explains the tests of a limit for whole vectors
@@ -277,7 +275,7 @@ class Context:
             self.axis_names.constants.append(Constant(name, str(width), "elements of one access"))
         return name
 
-    # ------------------------------------------------------------------------------- places and constants of dots
+    # -------------------------------------------------------------------------------------- constants and places
 
     def constant(self, name: str, value: int, comment: str, text: str = "", topic: str = "tiles", *others: str) -> str:
         """The name of a constant; one of the `others` where the name already stands for another value.
