@@ -10,7 +10,7 @@ import tilewright as triton
 import tilewright.language as tl
 import tilewright.runtime.cpu as cpu
 from tilewright.lower.accesses.index_tiles import settle_index_tiles
-from tilewright.lower.text.unit import Branch, IndexTile, Line, Loop, Node
+from tilewright.lower.text.unit import Assignment, Branch, Declaration, IndexTile, Line, Loop, Node, const
 from tilewright.runtime.building import nvrtc
 
 SIGNATURE = "*fp32:16, *fp32:16, *i32:16, i32, 1024"
@@ -108,11 +108,11 @@ def test_the_results_are_those_of_the_interpreter(kernel: Any, monkeypatch: pyte
 
 
 def tile(name: str, value: str) -> IndexTile:
-    fill = Loop("for (int e = 0; e < ELEMS; ++e)", (Line(f"{name}[e] = {value.replace('#', '[e]')};"),))
-    start = Loop("for (int v = 0; v < VECS; ++v)", (Line(f"{name}[v] = {value.replace('#', '[v * VEC]')};"),))
+    fill = Loop("for (int e = 0; e < ELEMS; ++e)", (Assignment(f"{name}[e]", value.replace("#", "[e]")),))
+    start = Loop("for (int v = 0; v < VECS; ++v)", (Assignment(f"{name}[v]", value.replace("#", "[v * VEC]")),))
     return IndexTile(
-        name, "VEC", (Line(f"int {name}[ELEMS];"), fill), (Line(f"const int {name} = {value.replace('#', '[0]')};"),),
-        (Line(f"int {name}[VECS];"), start),
+        name, "VEC", (Declaration("int", name, sides="[ELEMS]"), fill), (const("int", name, value.replace("#", "[0]")),),
+        (Declaration("int", name, sides="[VECS]"), start),
     )  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def tile(name: str, value: str) -> IndexTile:
 def test_the_shortest_way_that_the_uses_allow(uses: str, declared: str, written: str) -> None:
     body: tuple[Node, ...] = (tile("i", "x"), Branch("true", (Line(uses),)))
     first, *_, last = settle_index_tiles(body, lambda name: True)
-    assert isinstance(first, Line) and first.text == declared
+    assert isinstance(first, Declaration) and first.text == declared
     assert isinstance(last, Branch) and last.then == (Line(written),)
 
 
@@ -143,13 +143,13 @@ def test_what_nothing_asks_for_goes() -> None:
 
 def test_a_name_that_others_have_too_is_left_alone() -> None:
     first, *_ = settle_index_tiles((tile("i", "x"), Line("f(i[0]);")), lambda name: False)
-    assert first == Line("int i[ELEMS];")
+    assert first == Declaration("int", "i", sides="[ELEMS]")
 
 
 def test_uses_by_a_shortened_tile_count_as_it_is_written() -> None:
     body = (tile("i", "x"), tile("j", "i#"), Line("f(j[0]);"))
     assert settle_index_tiles(body, lambda name: True) == (
-        Line("const int i = x;"), Line("const int j = i;"), Line("f(j);"),
+        const("int", "i", "x"), const("int", "j", "i"), Line("f(j);"),
     )  # fmt: skip
 
 

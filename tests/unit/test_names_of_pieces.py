@@ -9,7 +9,7 @@ import numpy as np
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.lower.text.local_names import with_plain_names
-from tilewright.lower.text.unit import Line, Loop
+from tilewright.lower.text.unit import Line, Loop, const
 
 PAIR = "*fp16:16, *fp32:16, i32:16, 256"
 
@@ -192,16 +192,16 @@ def test_stores_of_one_shape_share_an_array(run_everywhere: Any) -> None:
 
 def test_plain_names_where_no_line_sees_another_thing_of_that_name() -> None:
     def trip(name: str, then: str = "") -> Loop:
-        return Loop("while (true)", (Line(f"const int {name} = k;"), Line(f"f({name}{then});")))
+        return Loop("while (true)", (const("int", name, "k"), Line(f"f({name}{then});")))
 
     wanted = {"ahead_second": "ahead", "ahead_third": "ahead"}
     apart = trip("ahead"), trip("ahead_second"), trip("ahead_third")
     assert with_plain_names(apart, wanted) == (trip("ahead"), trip("ahead"), trip("ahead"))
-    seen = (Line("const int ahead = k;"), trip("ahead_second"))
+    seen = (const("int", "ahead", "k"), trip("ahead_second"))
     assert with_plain_names(seen, wanted) == seen
     read = (trip("ahead"), trip("ahead_second", " + ahead"))
     assert with_plain_names(read, wanted) == read
-    outside = (trip("ahead"), Line("const int ahead_second = k;"), trip("j", " + ahead_second"))
+    outside = (trip("ahead"), const("int", "ahead_second", "k"), trip("j", " + ahead_second"))
     assert with_plain_names(outside, wanted) == outside
 
 

@@ -110,11 +110,23 @@ def of_computed_bytes(x_ptr, out_ptr, N: tl.constexpr):
     tl.store(out_ptr + 3, place)
 
 
+@triton.jit
+def of_chosen_bytes(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    small, large = tl.reduce((tl.where(x > 3, tl.maximum(x, x | 1), x), tl.abs(x | 1)), 0, smaller_and_larger)
+    tl.store(out_ptr, small)
+    tl.store(out_ptr + 1, large)
+    named, place = tl.max(tl.load(x_ptr + (tl.arange(0, N) & 7)), 0, return_indices=True)
+    tl.store(out_ptr + 2, named)
+    tl.store(out_ptr + 3, place)
+
+
 @pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
 @pytest.mark.parametrize(("signature", "size"), (("*i8:16, *i8:16", 256), ("*u16:16, *u16:16", 100)))
 def test_narrow_integers_in_states_compile_without_a_warning(signature: str, size: int) -> None:
-    log = nvrtc.compile_text(of_computed_bytes.translate(f"{signature}, {size}")).log
-    assert "warning" not in log
+    for kernel in (of_computed_bytes, of_chosen_bytes):
+        artifact = kernel.translate(f"{signature}, {size}")
+        assert "warning" not in nvrtc.compile_text(artifact).log
 
 
 @triton.jit

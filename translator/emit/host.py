@@ -19,7 +19,7 @@ from ..ir.c_names import RESERVED, RUNTIME
 from ..ir.c_tokens import IDENTIFIER, identifiers
 from ..language.dtypes import Element, PointerType
 from ..lower.context import memory_ctype
-from ..lower.kernel import TYPE_HEADERS
+from ..lower.text.includes import TYPE_HEADERS
 from .ascii_code import ascii_code
 from .templates import environment
 from .wrap import field_lines, wrap_code, wrap_comment

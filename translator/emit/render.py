@@ -9,10 +9,13 @@ from typing import Any
 
 from ..ir.c_tokens import code_of, has_comment, identifiers, split_comment
 from ..lower.text.unit import (
+    Assignment,
     Blank,
     Branch,
     Comment,
+    Declaration,
     Function,
+    Lambda,
     Line,
     Loop,
     Node,
@@ -126,7 +129,7 @@ def _render_node(node: Node, indent: int, source: PythonLine | None) -> list[Ren
             if node.source:
                 return [(text, source) for text in _quote(node, indent)]
             return [(text, source) for text in wrap_comment(node.text, indent)]
-        case Line():
+        case Line() | Declaration() | Assignment():
             return [(line, source) for line in wrap_code(node.text, indent, node.comment)]
         case Place():
             text = f"const int {node.name} = {node.value};"
@@ -136,6 +139,8 @@ def _render_node(node: Node, indent: int, source: PythonLine | None) -> list[Ren
             return [(line, source) for part in rendered.splitlines() for line in wrap_code(part, indent)]
         case Loop():
             return _render_loop(node, indent, source)
+        case Lambda():
+            return _render_lambda(node, indent, source)
         case Branch():
             return _render_branch(node, indent, source)
     raise TypeError(f"cannot render {type(node).__name__}")
@@ -161,7 +166,16 @@ def _render_loop(loop: Loop, indent: int, source: PythonLine | None) -> list[Ren
         if len(one) <= WIDTH:
             return [*lines, (one, source)]
     head = wrap_code(f"{loop.header} {{", indent)
-    return [*lines, *((line, source) for line in head), *inner, (f"{pad}{loop.closing}", source)]
+    return [*lines, *((line, source) for line in head), *inner, (f"{pad}}}", source)]
+
+
+def _render_lambda(function: Lambda, indent: int, source: PythonLine | None) -> list[Rendered]:
+    inner = _render_nodes(function.body, indent + INDENT, source)
+    if function.is_short:
+        text = " ".join(line.strip() for line, _ in inner)
+        return [(line, source) for line in wrap_code(f"{function.header} {{ {text} }};", indent)]
+    head = wrap_code(f"{function.header} {{", indent)
+    return [*((line, source) for line in head), *inner, (f"{' ' * indent}}};", source)]
 
 
 def _render_branch(branch: Branch, indent: int, source: PythonLine | None, lead: str = "") -> list[Rendered]:

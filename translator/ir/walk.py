@@ -55,6 +55,14 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
             pending += part.args[::-1]
 
 
+def all_expressions(kernel: Kernel) -> Iterator[Expr]:
+    """Every expression of a kernel and of the functions that it calls, with all below it."""
+    for body in (kernel.body, *(function.body for function in kernel.functions)):
+        for statement in statements(body):
+            for expr in expressions(statement):
+                yield from subexpressions(expr)
+
+
 def expressions(statement: Statement) -> tuple[Expr, ...]:
     """The expressions that stand in a statement itself, not in its body."""
     match statement:

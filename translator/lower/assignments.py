@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
 from ..ir.structured import is_promise_alone
 from ..ir.walk import REARRANGES, subexpressions
@@ -15,10 +17,10 @@ from .crossed_tiles import unless_all_hold
 from .text.element import indexed
 from .text.operators import without_outer_parentheses
 from .text.pairs import lower_by_pairs
-from .text.point import Point
+from .text.point import FIRST, Point, point_of
+from .text.register_loops import each_register
 from .text.rounding import is_rounded_by_pairs, round_by_pairs
-from .text.spell import assigned
-from .text.unit import Line, Node, Spelled
+from .text.unit import Assignment, Node
 
 EQUAL = "equal for all of a thread's elements"
 
@@ -29,11 +31,11 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     if target in context.role.program_variables.values() or target in context.given or is_promise_alone(statement):
         return ()
     if not target.type.is_tile:
-        text = scalar_text(context, value)
+        text = context.speller.spell(value).assigned
         if target in context.schedule.held_starts:
             text = f"{context.use_helper('start_at', 'start_at')}({text})"
         update = None if context.declares(statement, target) else _update(context.names.variable(target), value, text)
-        return (Line(update),) if update else context.bind_scalar(statement, target, text)
+        return (update,) if update else context.bind_scalar(statement, target, text)
     if target in context.facts.absorbed:
         return ()
     if target in context.facts.index:
@@ -63,33 +65,25 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     return unless_all_hold(context, statement, layout, nodes)
 
 
-def scalar_text(context: Context, value: Expr) -> str:
-    """The value of a scalar, as an assignment has it."""
-    if isinstance(value, Call) and value.op in ("program_id", "num_programs"):
-        return context.launch_word(value.op, value.attribute("axis"))
-    return assigned(context.speller.text(value))
-
-
 def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> list[Node]:
     """One register tile, element by element."""
     target, value = statement.target, statement.value
     declares = context.declares(statement, target) and target not in context.schedule.in_shared
-    declarator = context.declaration(target, layout, name)
+    declaration = context.declaration(target, layout, name)
     single = layout.num_registers == 1
     if declares and not single and _is_zero(value):
-        return [Line(f"{declarator} = {{}};")]
+        return [replace(declaration, value="{}")]
     if reads_elsewhere(context, target, value):
         return fill_by_copy(context, statement, layout, name, value)
     if declares and single:
-        nodes = list(context.each_register(layout, lambda at: store_element(context, name, target, value, at)))
-        text = nodes[0].values["value"] if isinstance(nodes[0], Spelled) else ""
-        return [context.defined(target, layout, assigned(text), name)]
-    declare: list[Node] = [Line(f"{declarator};")] if declares else []
+        at = point_of(layout, (FIRST,) * layout.rank)
+        return [context.defined(target, layout, context.speller.spell(value, at).assigned, name)]
+    declare: list[Node] = [declaration] if declares else []
     if isinstance(value, Call) and is_rounded_by_pairs(value, layout) and target not in context.schedule.in_shared:
         return [*declare, *round_by_pairs(context, name, target, value, layout)]
     if pairs := lower_by_pairs(context, statement, layout, name):
         return [*declare, *pairs]
-    return [*declare, *context.each_register(layout, lambda at: store_element(context, name, target, value, at))]
+    return [*declare, *each_register(context, layout, lambda at: store_element(context, name, target, value, at))]
 
 
 def fill_by_copy(context: Context, statement: Assign, layout: Layout, name: str, value: Expr) -> list[Node]:
@@ -98,10 +92,12 @@ def fill_by_copy(context: Context, statement: Assign, layout: Layout, name: str,
     copy = context.beside(statement, target, "next")
     fresh = context.names.variable(copy)
     return [
-        Line(f"{context.declaration(copy, layout, fresh)};"),
-        *context.each_register(layout, lambda at: store_element(context, fresh, target, value, at)),
-        *context.each_register(
-            layout, lambda at: (Line(f"{indexed(context, name, target, at)} = {indexed(context, fresh, copy, at)};"),)
+        context.declaration(copy, layout, fresh),
+        *each_register(context, layout, lambda at: store_element(context, fresh, target, value, at)),
+        *each_register(
+            context,
+            layout,
+            lambda at: (Assignment(indexed(context, name, target, at), indexed(context, fresh, copy, at)),),
         ),
     ]
 
@@ -110,16 +106,15 @@ def store_element(context: Context, name: str, target: Variable, value: Expr, po
     """Assigns one element of a tile that is called `name`."""
     place = indexed(context, name, target, point)
     text = context.speller.text(value, point)
-    update = _update(place, value, text)
-    return (Line(update),) if update else (Spelled("assign", {"target": place, "value": text}),)
+    return (_update(place, value, text) or Assignment(place, text),)
 
 
-def _update(place: str, value: Expr, text: str) -> str | None:
+def _update(place: str, value: Expr, text: str) -> Assignment | None:
     """`place += …` for a value that is the target's own and something more."""
     for op, sign in (("add", "+"), ("ptr_add", "+"), ("sub", "-"), ("mul", "*")):
         first = value.args[0] if isinstance(value, Call) and value.op == op else None
         if isinstance(first, Use) and text.startswith(f"{place} {sign} "):
-            return f"{place} {sign}= {without_outer_parentheses(text[len(place) + 3 :])};"
+            return Assignment(place, without_outer_parentheses(text[len(place) + 3 :]), sign)
     return None
 
 

@@ -6,8 +6,9 @@ Everything that a statement's lowering needs to know about the rest of the file 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import PurePath
 
@@ -29,12 +30,10 @@ from .text.axis_names import MOST_BARE, PLACES, AxisNames
 from .text.names import Names
 from .text.needs import Needs, Used
 from .text.operators import Text
-from .text.point import FIRST, Point, point_of, register, register_index
+from .text.point import Point, register_index
 from .text.scopes import Scopes
 from .text.spell import Arithmetic, Speller, coordinate_speller
-from .text.unit import Constant, Line, Loop, Node, Place
-
-FALLBACK_INDICES = ("p", "r", "c", "k", "m", "n")
+from .text.unit import Assignment, Constant, Declaration, Line, Node, Place
 
 
 def ctype(type_: ValueType, writes: bool = True) -> str:
@@ -106,9 +105,7 @@ class Context:
         self.notes, self.ahead, self.box_copies = StatementNotes(), LoadedAhead(), BoxCopies()
         self.role = WarpRole()
         self.converted: dict[tuple[Variable, Layout], str] = {}
-        self.field_of: dict[
-            Variable, tuple[str, str]
-        ] = {}  # what is read as a field of a state: of which, and its name
+        self.field_of: dict[Variable, tuple[str, str]] = {}  # (state, name) of what is read as a field
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
         self.quoting = True  # whether statements stand under tags
         self.said: dict[str, Statement] = {}  # the statement that explains the tests of a limit for whole vectors
@@ -202,9 +199,10 @@ class Context:
             found.append(word)
         return found
 
-    def declaration(self, variable: Variable, layout: Layout | None, name: str | None = None) -> str:
-        """The declarator of a variable: type, name and register dimensions."""
-        return f"{self.element_ctype(variable)} {name or self.names.variable(variable)}{self.dimensions(layout)}"
+    def declaration(self, variable: Variable, layout: Layout | None, name: str | None = None) -> Declaration:
+        """The declaration of a variable without a value: type, name and register dimensions."""
+        own = name or self.names.variable(variable)
+        return Declaration(self.element_ctype(variable), own, sides=self.dimensions(layout))
 
     def element_ctype(self, variable: Variable) -> str:
         """The C++ type of a variable's elements, wherever they lie: pointers to what is only read are to `const`."""
@@ -238,19 +236,21 @@ class Context:
         """The declaration of a statement's target, if it stands here."""
         if variable in self.schedule.in_shared or not self.declares(statement, variable):
             return ()
-        return (Line(f"{self.declaration(variable, layout)};"),)
+        return (self.declaration(variable, layout),)
 
-    def bind_scalar(self, statement: Statement, variable: Variable, text: str) -> tuple[Node, ...]:
+    def bind_scalar(self, statement: Statement, variable: Variable, text: str, comment: str = "") -> tuple[Node, ...]:
         """`variable = text` for a scalar: a declaration, an assignment, or nothing where it is what it was."""
         name = self.names.variable(variable)
         if not self.declares(statement, variable):
-            return (Line(f"{name} = {text};"),) if text != name else ()
-        return (self.defined(variable, None, text),)
+            return (Assignment(name, text, comment=comment),) if text != name else ()
+        return (self.defined(variable, None, text, comment=comment),)
 
-    def defined(self, variable: Variable, layout: Layout | None, text: str, name: str = "") -> Line:
+    def defined(
+        self, variable: Variable, layout: Layout | None, text: str, name: str = "", comment: str = ""
+    ) -> Declaration:
         """The declaration of a variable with its value; `const` where that is its only one, but for pointers."""
         once = self.assigned_once(variable) and not variable.type.is_pointer
-        return Line(f"{'const ' if once else ''}{self.declaration(variable, layout, name)} = {text};")
+        return replace(self.declaration(variable, layout, name), value=text, constant=once, comment=comment)
 
     def temporary(self, statement: Statement, purpose: str, type_: ValueType, other: str = "") -> Variable:
         """A variable of the translator's own for one purpose of one statement, called so, or `other` if that is taken."""
@@ -275,7 +275,7 @@ class Context:
             self.axis_names.constants.append(Constant(name, str(width), "elements of one access"))
         return name
 
-    # ------------------------------------------------------------------------------- places and constants of dots
+    # -------------------------------------------------------------------------------------- constants and places
 
     def constant(self, name: str, value: int, comment: str, text: str = "", topic: str = "tiles", *others: str) -> str:
         """The name of a constant; one of the `others` where the name already stands for another value.
@@ -324,41 +324,6 @@ class Context:
     def warpgroup_size(self) -> str:
         """The constant that counts the threads of a warpgroup."""
         return self.constant("WARPGROUP_SIZE", 1 << WARPGROUP_BITS, "threads", topic="threads")
-
-    # ---------------------------------------------------------------------------------------------------- loops
-
-    def axis_indices(self, layout: Layout) -> list[str]:
-        """A loop variable for every axis of a layout, all different."""
-        chosen: list[str] = []
-        for axis, bits in enumerate(layout.axes):
-            named = self.axis_names.find(bits)
-            wanted = named.index if named else FALLBACK_INDICES[axis % len(FALLBACK_INDICES)]
-            choices = (wanted, *map(self.names.shared_index, FALLBACK_INDICES))
-            if axis >= len(FALLBACK_INDICES):
-                choices = (self.names.shared_index(f"p{axis}"),)
-            chosen.append(next(choice for choice in choices if choice not in chosen))
-        return chosen
-
-    def inner_index(self, letter: str, layout: Layout) -> str:
-        """A loop variable for a loop within those over a layout's axes: the letter, doubled where an axis has it."""
-        taken = self.axis_indices(layout)
-        while self.names.shared_index(letter) in taken:
-            letter += letter[0]
-        return self.names.shared_index(letter)
-
-    def each_register(self, layout: Layout, body: Callable[[Point], tuple[Node, ...]]) -> tuple[Node, ...]:
-        """Unrolled loops over all registers of a tile around `body` at each element."""
-        names = self.axis_indices(layout)
-        indices = tuple(
-            register(names[axis]) if layout.registers(axis) > 1 else FIRST for axis in range(layout.rank)
-        )  # fmt: skip
-        nodes = body(point_of(layout, indices))
-        for axis in reversed(range(layout.rank)):
-            if layout.registers(axis) > 1:
-                count = self.count(layout.axes[axis])
-                header = f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})"
-                nodes = (Loop(header, nodes, unroll=True),)
-        return nodes
 
     # ------------------------------------------------------------------------------------- helpers, shared memory
 
@@ -420,6 +385,11 @@ class Context:
             if isinstance(statement, Assign) and len(statement.targets) == 1 and not statement.target.type.is_tile:
                 found[statement.target] = (*found.get(statement.target, ()), statement.value)
         return found
+
+    @cached_property
+    def unread(self) -> frozenset[Variable]:
+        """The variables whose values no text needs."""
+        return self.facts.unused | self.schedule.windows.unread
 
     @cached_property
     def own_sums(self) -> frozenset[Statement]:

@@ -10,6 +10,7 @@ from ..schedule.tiles.layout import Layout
 from .accesses.conditions import conjunction, copies_guard
 from .context import Context
 from .text.point import Point, coordinate
+from .text.register_loops import each_register
 from .text.unit import Branch, Line, Node
 
 # What stands in a string for the backslash, the quote, and what would end the line; octal, since it ends after 3 digits.
@@ -57,7 +58,7 @@ def _print_one(
         inside = conjunction([context.speller.spell(test, point) for test in padding_tests(shape)])
         return (line,) if inside is None else (Branch(inside.text, (line,)),)
 
-    nodes = context.each_register(layout, one)
+    nodes = each_register(context, layout, one)
     guard = copies_guard(context, layout)
     return (Branch(guard, nodes),) if guard else nodes
 
@@ -107,7 +108,7 @@ def lower_assert(context: Context, statement: Effect) -> tuple[Node, ...]:
         where = conjunction(tests)
         return (line,) if where is None else (Branch(where.text, (line,)),)
 
-    return one(None) if layout is None else context.each_register(layout, one)
+    return one(None) if layout is None else each_register(context, layout, one)
 
 
 def _quoted(text: str) -> str:

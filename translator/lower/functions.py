@@ -9,6 +9,7 @@ from ..ir.c_names import MATH_NAMES
 from ..ir.nodes import Assign, DeviceFunction, Statement, Variable
 from .static_loops import rolled
 from .text.names import Names
+from .text.operators import Text
 from .text.scopes import find_scopes
 from .text.unit import Function, Line, Node, words
 
@@ -35,21 +36,19 @@ def lower_scalar_body(context: Context, body: tuple[Statement, ...], names: Name
 
 def lower_combination(
     context: Context, body: tuple[Statement, ...], names: Names, results: tuple[Variable, ...]
-) -> tuple[tuple[Node, ...], list[str]]:
+) -> tuple[tuple[Node, ...], list[Text]]:
     """Statements of scalars, and the `results` that are read after them.
 
     Where the last lines do nothing but name the results, these are their values, and the lines are left out.
     """
-    from .assignments import scalar_text
-
     inner = _inside(context, body, names, results)
     nodes, named = _lowered(inner, body), [names.variable(result) for result in results]
     last = body[len(body) - len(results) :]
-    values = [scalar_text(inner, one.value) for one in last if isinstance(one, Assign)]
-    lines = tuple(inner.defined(result, None, value) for result, value in zip(results, values, strict=False))
+    values = [inner.speller.spell(one.value) for one in last if isinstance(one, Assign)]
+    lines = tuple(inner.defined(result, None, value.assigned) for result, value in zip(results, values, strict=False))
     are_named = lines == nodes[len(nodes) - len(results) :] and all(map(inner.assigned_once, results))
-    if not are_named or set(named) & words([Line(value) for value in values]):
-        return nodes, named
+    if not are_named or set(named) & words([Line(value.text) for value in values]):
+        return nodes, [*map(Text, named)]
     return nodes[: -len(results)], values
 
 
@@ -58,7 +57,7 @@ def _inside(context: Context, body: tuple[Statement, ...], names: Names, results
 
 
 def _lowered(inner: Context, body: tuple[Statement, ...]) -> tuple[Node, ...]:
-    from .statements import lower_block
+    from .blocks import lower_block
 
     found = rolled(lower_block(inner, body), inner.names)
     inner.needs.unequal |= found.unequal

@@ -198,7 +198,7 @@ class StatementNotes:
 
     before: dict[Statement, tuple[Node, ...]] = field(default_factory=dict)  # the text that precedes one
     after: dict[Statement, tuple[Node, ...]] = field(default_factory=dict)  # the text that follows one
-    stored: dict[str, tuple[str, str]] = field(default_factory=dict)  # what declares arrays of stores: names and shapes
+    stored: set[str] = field(default_factory=set)  # the arrays of what stores have computed
     behind_copies: set[Statement] = field(default_factory=set)  # those that stand behind copies, and not in their place
 
 

@@ -22,13 +22,16 @@ from dataclasses import fields, replace
 from ..frozen import frozen
 from ..ir.c_tokens import identifiers, pieces
 from ..ir.static_loops import StaticLoop, Trip
-from .text.declarations import Declaration, declaration_of, declared_names
 from .text.names import Names
 from .text.unit import (
+    LINES,
+    Assignment,
     Blank,
     Branch,
     Comment,
+    Declaration,
     IndexTile,
+    Lambda,
     Line,
     Loop,
     Mark,
@@ -37,6 +40,7 @@ from .text.unit import (
     Shared,
     Spelled,
     blocks_of,
+    declared_name,
     every,
     texts_of,
     with_blocks,
@@ -69,18 +73,18 @@ def rolled(nodes: Sequence[Node], names: Names, shared: Iterable[Shared] = ()) -
     if loops:
         found = _with_loops(found, _Kernel(Counter(_mentions(found)), arrays, unequal))
     depths = dict.fromkeys(loops, 0)
-    _note_depths(found, {loop.header: loop for loop in loops}, (), depths)
+    _note_depths(found, {loop.serial: loop for loop in loops}, (), depths)
     for loop, depth in depths.items():
         found = _respelled(found, loop.word, names.counter(loop.name, depth))
     return Rolled(found, arrays, frozenset(unequal))
 
 
 def _note_depths(
-    nodes: Iterable[Node], loops: Mapping[str, StaticLoop], around: tuple[str, ...], depths: dict[StaticLoop, int]
+    nodes: Iterable[Node], loops: Mapping[int, StaticLoop], around: tuple[str, ...], depths: dict[StaticLoop, int]
 ) -> None:
-    """Notes for each loop, found by its header, in how many others it is whose variables are called as its own."""
+    """Notes for each of some loops, by serial numbers, in how many others it is whose variables are called as its own."""
     for node in nodes:
-        loop = loops.get(node.header) if isinstance(node, Loop) else None
+        loop = loops[node.static] if isinstance(node, Loop) and node.static is not None else None
         if loop is not None:
             depths[loop] = max(depths[loop], around.count(loop.name))
         inner = (*around, loop.name) if loop is not None else around
@@ -108,7 +112,7 @@ class _Block:
 
     def __init__(self, kernel: _Kernel) -> None:
         self.kernel, self.shared, self.unequal = kernel, kernel.shared, kernel.unequal
-        self.headers: set[str] = set()
+        self.made: set[int] = set()  # the serial numbers of its loops
         self.declared: dict[str, Declaration] = {}
         self.own: frozenset[str] = frozenset()  # names that nothing outside of the outermost loop mentions
 
@@ -143,11 +147,12 @@ class _Block:
     def _loop(self, loop: StaticLoop, trips: list[list[Node]]) -> Loop:
         texts = [self._without_declarations(_with_word(trip, loop, number)) for number, trip in enumerate(trips)]
         names = [self._names_for(texts[0], text) for text in texts[1:]]
-        self.headers.add(loop.header)
+        self.made.add(loop.serial)
         if None in names or not _declared(texts[0]) <= self.own:
             self.unequal.add(loop)
-            return Loop(loop.header, texts[0])
-        return Loop(loop.header, self._with_joint_arrays(texts[0], loop, names), unroll=True)  # type: ignore[arg-type]
+            return Loop(loop.header, texts[0], static=loop.serial)
+        body = self._with_joint_arrays(texts[0], loop, names)  # type: ignore[arg-type]
+        return Loop(loop.header, body, unroll=True, static=loop.serial)
 
     def _with_joint_arrays(
         self, body: tuple[Node, ...], loop: StaticLoop, names: list[dict[str, str]]
@@ -173,7 +178,7 @@ class _Block:
 
         That is for loops around others, and for those whose trips exchange tiles: there nothing of one trip is for the next.
         """
-        around_others = any(isinstance(node, Loop) and node.header in self.headers for node in every(loop.body))
+        around_others = any(isinstance(node, Loop) and node.static in self.made for node in every(loop.body))
         exchanges = not self.shared.keys().isdisjoint(_words(loop.body))
         if loads <= MOST_LOADS or not (around_others or exchanges):
             return (loop,)
@@ -184,13 +189,12 @@ class _Block:
         """A trip that only assigns its variables."""
         kept: list[Node] = []
         for node in trip:
-            declaration = declaration_of(node)
-            if declaration is None or (declaration.sides and declaration.value):
+            if not isinstance(node, Declaration) or node.type == "auto" or (node.sides and node.value):
                 kept.append(node)
                 continue
-            self.declared.setdefault(declaration.name, declaration)
-            if declaration.value is not None and isinstance(node, Line):
-                kept.append(replace(node, text=f"{declaration.name} = {declaration.value};"))
+            self.declared.setdefault(node.name, node)
+            if node.value is not None:
+                kept.append(Assignment(node.name, node.value, comment=node.comment))
         return tuple(kept)
 
     def _names_for(self, first: tuple[Node, ...], other: tuple[Node, ...]) -> dict[str, str] | None:
@@ -232,14 +236,13 @@ class _Block:
         if not users:
             return nodes
         place, node, declared = users[0], nodes[users[0]], self.declared[name]
-        if len(users) == 1 and isinstance(node, Loop) and node.header in self.headers:
+        if len(users) == 1 and isinstance(node, Loop) and node.static in self.made:
             here: tuple[Node, ...] = (with_blocks(node, lambda block: self._with_declaration(block, name)),)
-        elif isinstance(node, Line) and node.text.startswith(f"{name} = "):
+        elif isinstance(node, Assignment) and node.target == name and not node.operator:
             constant = _is_assigned_once(nodes, name) and not declared.is_pointer
-            whole = replace(declared, value=node.text.removeprefix(f"{name} = ").removesuffix(";"))
-            here = (replace(node, text=whole.line(constant).text),)
+            here = (replace(declared, value=node.value, constant=constant, comment=node.comment),)
         else:
-            here = (replace(declared, value=None).line(), node)
+            here = (replace(declared, value=None, constant=False, comment=""), node)
         return (*nodes[:place], *here, *nodes[place + 1 :])
 
 
@@ -265,7 +268,7 @@ def _respelled(nodes: Iterable[Node], word: str, other: str) -> tuple[Node, ...]
 
 def _declared(nodes: Iterable[Node]) -> set[str]:
     """The names that a block declares itself."""
-    return {name for node in nodes for name in declared_names(node)}
+    return {name for node in nodes if (name := declared_name(node)) is not None}
 
 
 def _ends(node: Node, loop: StaticLoop) -> bool:
@@ -279,8 +282,6 @@ def _pieces(value: object) -> Iterator[str]:
             yield from pieces(value)
         case Comment():
             yield repr(value)
-        case Spelled(template="assign", values={"target": target, "value": assigned}):
-            yield from _pieces(Line(f"{target} = {assigned};"))
         case tuple() | list():
             yield "("
             for part in value:
@@ -288,7 +289,18 @@ def _pieces(value: object) -> Iterator[str]:
             yield ")"
         case Mapping():
             yield from _pieces(tuple(value.items()))
-        case Line() | Spelled() | Loop() | Branch() | IndexTile() | Place() | Blank():
+        case (
+            Line()
+            | Declaration()
+            | Assignment()
+            | Spelled()
+            | Loop()
+            | Lambda()
+            | Branch()
+            | IndexTile()
+            | Place()
+            | Blank()
+        ):
             yield type(value).__name__
             for field in fields(value):
                 yield from _pieces(getattr(value, field.name))
@@ -312,8 +324,14 @@ def _mentions(nodes: Iterable[Node]) -> Iterator[str]:
 
 def _is_assigned_once(nodes: tuple[Node, ...], name: str) -> bool:
     """Whether nothing but one line changes a variable, as far as the text tells."""
-    changes = re.compile(rf"\b{name}(?:\[[^\]]*\])* (?:[-+*/%&|^]|<<|>>)?= |&{name}\b|(?:\+\+|--){name}\b")
-    targets = (str(node.values.get("target")) for node in every(nodes) if isinstance(node, Spelled))
-    spelled = any(name in identifiers(target) for target in targets)
-    found = [text for node in every(nodes) for text in texts_of(node) for _ in changes.findall(text)]
-    return len(found) == 1 and not spelled
+    in_place = re.compile(rf"&{name}\b|(?:\+\+|--){name}\b|\b{name} (?:[-+*/%&|^]|<<|>>)?= ")
+    count = 0
+    for node in every(nodes):
+        if isinstance(node, Assignment):
+            count += identifiers(node.target)[:1] == [name]
+        elif isinstance(node, Declaration):
+            count += node.name == name and node.value is not None
+        elif isinstance(node, Spelled):
+            count += 2 * (name in identifiers(str(node.values.get("target"))))
+        count += sum(len(in_place.findall(text)) for text in texts_of(node)) if not isinstance(node, LINES) else 0
+    return count == 1

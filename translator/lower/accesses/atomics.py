@@ -22,7 +22,8 @@ from ..shared.arrays import dimensions, place
 from ..text.element import indexed
 from ..text.operators import Text
 from ..text.point import Point
-from ..text.unit import Branch, Line, Node, Shared
+from ..text.register_loops import each_register
+from ..text.unit import Assignment, Branch, Line, Node, Shared
 from .conditions import both, conjunction, copies_guard, uniform_test, valid_count
 from .elements import guarded, pointee
 from .memory_order import note_atomic, order_after_loads, order_among_stores, tensor_word
@@ -151,12 +152,12 @@ def _tile(
     def one(point: Point) -> tuple[Node, ...]:
         node: Node = Line(f"{_at(context, call, point)};")
         if target is not None:
-            node = Line(f"{indexed(context, name, target, point)} = {_at(context, call, point)};")
+            node = Assignment(indexed(context, name, target, point), _at(context, call, point))
         condition = conjunction([context.speller.spell(test, point) for test in tests])
         return (node,) if condition is None else (Branch(condition.text, (node,)),)
 
     declare = context.declare(statement, target, layout) if target is not None else ()
-    nodes = context.each_register(layout, one)
+    nodes = each_register(context, layout, one)
     return (*declare, *_guarded(guard, (*before, *nodes)), *after)
 
 
@@ -224,19 +225,19 @@ def _through_shared(
     name = context.names.variable(target)
 
     def act(point: Point) -> tuple[Node, ...]:
-        node = Line(f"{shared}{place(context, point, shape)} = {_at(context, call, point)};")
+        node = Assignment(f"{shared}{place(context, point, shape)}", _at(context, call, point))
         condition = conjunction([context.speller.spell(test, point) for test in tests])
         return (node,) if condition is None else (Branch(condition.text, (node,)),)
 
     def read(point: Point) -> tuple[Node, ...]:
-        return (Line(f"{indexed(context, name, target, point)} = {shared}{place(context, point, shape)};"),)
+        return (Assignment(indexed(context, name, target, point), f"{shared}{place(context, point, shape)}"),)
 
     nodes = (
         *context.declare(statement, target, layout),
         *context.before_write(shared),
-        both(guard, context.each_register(layout, act)),
+        both(guard, each_register(context, layout, act)),
         *context.barrier("the old elements are there for everyone"),
-        *context.each_register(layout, read),
+        *each_register(context, layout, read),
     )
     context.shared.being_read.add(shared)
     return nodes

@@ -17,7 +17,7 @@ from ..text.element import element_text, indexed
 from ..text.literals import literal_text
 from ..text.operators import Text
 from ..text.point import Point
-from ..text.unit import Branch, Line, Node, Spelled
+from ..text.unit import Assignment, Branch, Line, Node
 from .conditions import all_tests
 from .found_offsets import found_offsets
 from .vectors import load_operands
@@ -92,8 +92,8 @@ def store_element(
         condition = all_tests(context, access, point)
         if predicated and condition:
             return (Line(f"{predicated}({context.speller.text(pointer, point)}, {spelled.text}, {condition.text});"),)
-        values = {"target": element_text(context, pointer, point).text, "value": memory_value(value.type, spelled)}
-        return guarded(condition, Spelled("assign", values))
+        put = Assignment(element_text(context, pointer, point).text, memory_value(value.type, spelled))
+        return guarded(condition, put)
 
     return one
 

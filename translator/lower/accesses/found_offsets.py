@@ -19,7 +19,8 @@ from ..context import Context
 from ..text.element import indexed
 from ..text.operators import Text
 from ..text.point import Point
-from ..text.unit import Line, Node, Spelled
+from ..text.register_loops import each_register
+from ..text.unit import Assignment, Node
 
 MANY = 12  # operations of an offset
 
@@ -43,13 +44,13 @@ def found_offsets(
 
     def find(point: Point) -> tuple[Node, ...]:
         text = context.speller.offset(offset, point.operand(pointer, offset)).text
-        return (Spelled("assign", {"target": indexed(context, name, variable, point), "value": text}),)
+        return (Assignment(indexed(context, name, variable, point), text),)
 
     def element(point: Point) -> Text:
         start = context.speller.spell(base, point.operand(pointer, base))
         return Text(f"{start.within(ATOM)}[{indexed(context, name, variable, point)}]")
 
-    return (Line(f"{context.declaration(variable, layout, name)};"), *context.each_register(layout, find)), element
+    return (context.declaration(variable, layout, name), *each_register(context, layout, find)), element
 
 
 def _operations(context: Context, expr: Expr) -> int:

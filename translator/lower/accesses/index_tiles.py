@@ -19,7 +19,18 @@ from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..text.operators import Text
 from ..text.point import FIRST, Index, point_of, vector_start
-from ..text.unit import IndexTile, Line, Loop, Node, every, texts_of, with_blocks, with_text
+from ..text.unit import (
+    Assignment,
+    Declaration,
+    IndexTile,
+    Node,
+    const,
+    every,
+    texts_of,
+    unrolled,
+    with_blocks,
+    with_text,
+)
 
 USE = re.compile(rf"(&?)({NAME})(?:\[([^\[\]]*)\])?")
 OTHER = ""  # a use of another kind than one element's index
@@ -51,14 +62,14 @@ def index_tile(
             value, point_of(layout, tuple(index if a == axis else FIRST for a in range(layout.rank)))
         )
 
-    first = (Line(f"const {kind} {name} = {at(FIRST)};", said),)
+    first = (const(kind, name, at(FIRST), said),)
     if named is None or not 1 < named.run < named.num_registers:
         return (IndexTile(name, "", whole, first, ()),)
     v = context.names.shared_index("v")
-    start = Line(f"{name}[{v}] = {at(vector_start(Text(v), named.vector))};")
+    start = Assignment(f"{name}[{v}]", at(vector_start(Text(v), named.vector)))
     starts = (
-        Line(f"{kind} {name}[{named.vectors}];", "the first of each vector"),
-        Loop(f"for (int {v} = 0; {v} < {named.vectors}; ++{v})", (start,), unroll=True),
+        Declaration(kind, name, sides=f"[{named.vectors}]", comment="the first of each vector"),
+        unrolled(v, named.vectors, (start,)),
     )
     return (IndexTile(name, named.vector, whole, first, starts),)
 

@@ -17,8 +17,9 @@ from ..staging.own_places import place_of_scalar, place_read
 from ..text.element import element_text, indexed, run_at
 from ..text.operators import Text
 from ..text.point import Point
+from ..text.register_loops import each_register
 from ..text.rounding import materialised
-from ..text.unit import Line, Node, Spelled
+from ..text.unit import Assignment, Declaration, Node, Spelled
 from .conditions import both, copies_guard, scalar_test, uniform_test, valid_count, why_one_test
 from .elements import (
     fallback_text,
@@ -83,11 +84,10 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
 
         def one(point: Point) -> tuple[Node, ...]:
             naming, place = place_read(context, statement, point) if ahead else ((), "")
-            values = {"target": indexed(context, name, target, point), "value": element(point, place).text}
-            return (*naming, Spelled("assign", values))
+            return (*naming, Assignment(indexed(context, name, target, point), element(point, place).text))
 
         if not access.repeats:
-            return (*before, *with_value(context, target, layout, declare, context.each_register(layout, one)))
+            return (*before, *with_value(context, target, layout, declare, each_register(context, layout, one)))
         load = one
     else:
         if target not in context.ahead.own:
@@ -99,7 +99,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         whole: tuple[Node, ...] = ()
         if access.scattered:
             loaded = context.names.shared_index("loaded")
-            whole = (Line(f"{ctype(target.type)} {loaded}[{width_name(context, layout, access)}];"),)
+            whole = (Declaration(ctype(target.type), loaded, sides=f"[{width_name(context, layout, access)}]"),)
         return (*whole, *load(point), *copies_of_repeated(context, name, target, access, point))
 
     why = why_one_test(context, statement, access, layout)
@@ -110,9 +110,9 @@ def with_value(
     context: Context, target: Variable, layout: Layout, declare: tuple[Node, ...], nodes: tuple[Node, ...]
 ) -> tuple[Node, ...]:
     """A declaration, if there is one, and what is assigned after it: one line where that is a single element."""
-    if not declare or len(nodes) != 1 or not isinstance(nodes[0], Spelled):
+    if not declare or len(nodes) != 1 or not isinstance(nodes[0], Assignment):
         return (*declare, *nodes)
-    return (context.defined(target, layout, nodes[0].values["value"]),)
+    return (context.defined(target, layout, nodes[0].value),)
 
 
 def _is_uniform(other: Expr) -> bool:
@@ -154,7 +154,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
         source, prepare = (None, ()) if ready else materialised(context, statement, value, layout, word)
         store = store_if(context, value.type, modifier) if predicated else ""
-        nodes = context.each_register(layout, store_element(context, pointer, value, access, source, store))
+        nodes = each_register(context, layout, store_element(context, pointer, value, access, source, store))
     nodes = (*prepare, *nodes)
     guard = copies_guard(context, layout)
     if guard:
@@ -212,7 +212,7 @@ def _store_scalar(context: Context, pointer: Expr, value: Expr, mask: Expr | Non
     target = element_text(context, pointer, None).text
     before = order_after_loads(context, pointer, None) or order_among_stores(context, pointer, None)
     note_store(context, pointer, None)
-    return (*before, *guarded(condition, Line(f"{target} = {text};")))
+    return (*before, *guarded(condition, Assignment(target, text)))
 
 
 # ------------------------------------------------------------------------------------------------------- vectors

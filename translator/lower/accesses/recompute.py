@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...ir.nodes import Statement, Variable
 from ..context import Context
 from ..text.operators import Text
 from ..text.point import FIRST, Point, point_of, register
-from ..text.unit import Line, Loop, Node
+from ..text.register_loops import axis_indices
+from ..text.unit import Lambda, Line, Node, unrolled
 
 ONE_LINE = 80  # columns of a function that stands in one line
 
@@ -16,16 +18,14 @@ ONE_LINE = 80  # columns of a function that stands in one line
 def function_of_index(context: Context, target: Variable, element: Callable[[Point], Text]) -> tuple[Node, ...]:
     """A tile that is computed, or loaded, where it is used: a function instead of an array; `element` spells it."""
     layout = context.schedule.layouts[target]
-    indices = context.axis_indices(layout)
+    indices = axis_indices(context, layout)
     parameters = ", ".join(f"int {indices[axis]}" for axis in layout.array_axes())
     point = point_of(
         layout, tuple(register(indices[a]) if layout.registers(a) > 1 else FIRST for a in range(layout.rank))
     )
     text = element(point).text
-    head = f"const auto {context.names.variable(target)} = [&]({parameters})"
-    if len(head) + len(text) > ONE_LINE:
-        return (Loop(head, (Line(f"return {text};"),), closing="};"),)
-    return (Line(f"{head} {{ return {text}; }};"),)
+    found = Lambda(context.names.variable(target), parameters, (Line(f"return {text};"),))
+    return (replace(found, is_short=len(found.header) + len(text) <= ONE_LINE),)
 
 
 def forget_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:
@@ -34,12 +34,12 @@ def forget_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:
     for tile in context.schedule.recomputed.forgotten.get(statement, ()):
         context.use_helper("forget")
         layout = context.schedule.layouts[tile]
-        names = context.axis_indices(layout)
+        names = axis_indices(context, layout)
         outer = layout.array_axes()[:-1]
         row = "".join(f"[{names[axis]}]" for axis in outer)
         node: Node = Line(f"forget({context.names.variable(tile)}{row});")
         for axis in reversed(outer):
             count = context.count(layout.axes[axis])
-            node = Loop(f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True)
+            node = unrolled(names[axis], count, (node,))
         nodes.append(node)
     return tuple(nodes)

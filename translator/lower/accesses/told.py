@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...ir.nodes import Assign, Effect, Variable
 from ..context import Context, ctype
-from ..text.unit import Branch, Line, Node, Shared
+from ..text.unit import Assignment, Branch, Node, Shared
 
 
 def told_by_one(
@@ -26,7 +26,7 @@ def told_by_one(
     before, after = around
     nodes = (
         *context.before_write(name),
-        Branch(condition, (*before, Line(f"{name}[0] = {text};"), *after)),
+        Branch(condition, (*before, Assignment(f"{name}[0]", text), *after)),
         *context.barrier("the result is there for everyone"),
         *context.bind_scalar(statement, target, f"{name}[0]"),
     )

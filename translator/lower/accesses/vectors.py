@@ -15,8 +15,9 @@ from ..context import Context
 from ..text.element import indexed, run_at
 from ..text.operators import ZERO, Text
 from ..text.point import FIRST, Index, Point, point_of, register, vector_start
+from ..text.register_loops import axis_indices, inner_index
 from ..text.rounding import materialised
-from ..text.unit import Comment, Line, Loop, Node
+from ..text.unit import Assignment, Comment, Node, unrolled
 
 
 def load_operands(call: Call) -> tuple[Expr, Expr | None, Expr | None]:
@@ -47,7 +48,7 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
     """Copies of what one access has loaded: for registers whose elements are the same in memory, or that lie elsewhere."""
     if not access.repeats and not access.scattered:
         return ()
-    words = [context.inner_index("i", point.layout), *map(context.names.shared_index, ("copy", "other"))]
+    words = [inner_index(context, "i", point.layout), *map(context.names.shared_index, ("copy", "other"))]
     moves = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))
     if access.width > 1:
         moves[access.axis] = words[0]
@@ -64,14 +65,14 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
     column = context.column(target, name)
     loaded = f"{context.names.shared_index('loaded')}[{words[0]}]" if access.scattered else f"{name}{source}{column}"
     looped = len(only) < len(access.repeats)
-    line = Line(f"{name}{to}{column} = {loaded};", "" if looped or not access.repeats else "the same place in memory")
+    comment = "" if looped or not access.repeats else "the same place in memory"
+    line = Assignment(f"{name}{to}{column}", loaded, comment=comment)
     nodes: tuple[Node, ...] = (line,)
     limits = [(access.axis, width_name(context, point.layout, access))] if access.width > 1 else []
     layout = point.layout
     runs = {a: context.count(layout.axes[a]) if run == layout.registers(a) else str(run) for a, run in access.repeats}
     for axis, limit in [*limits, *((axis, run) for axis, run in runs.items() if axis not in only)]:
-        header = f"for (int {moves[axis]} = {first.get(axis, 0)}; {moves[axis]} < {limit}; ++{moves[axis]})"
-        nodes = (Loop(header, nodes, unroll=True),)
+        nodes = (unrolled(moves[axis], limit, nodes, start=first.get(axis, 0)),)
     return (Comment("These elements share one place in memory."), *nodes) if looped else nodes
 
 
@@ -104,7 +105,7 @@ def _lies_in_order(context: Context, value: Expr, layout: Layout, access: Access
 
 def vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:
     """Loops over the vectors of a tile: along the access's axis by vectors, along the others by registers."""
-    names = context.axis_indices(layout)
+    names = axis_indices(context, layout)
     count = layout.registers(access.axis) // access.width
     width = width_name(context, layout, access)
     vector = context.names.shared_index("v")
@@ -122,8 +123,7 @@ def vectors(context: Context, layout: Layout, access: Access, body: object) -> t
         limit, name = (count, vector) if axis == access.axis else (layout.registers(axis), names[axis])
         if limit > steps[axis]:
             text = vectors_name(context, layout, access) if axis == access.axis else context.count(layout.axes[axis])
-            advance = f"++{name}" if steps[axis] == 1 else f"{name} += {steps[axis]}"
-            nodes = (Loop(f"for (int {name} = 0; {name} < {text}; {advance})", nodes, unroll=True),)
+            nodes = (unrolled(name, text, nodes, step=steps[axis]),)
     return tuple(nodes)
 
 

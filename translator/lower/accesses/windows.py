@@ -15,7 +15,8 @@ from ..text.axis_names import NamedAxis
 from ..text.element import element_text, indexed, run_at
 from ..text.operators import ZERO, Text, infix
 from ..text.point import FIRST, Index, Point, point_of, register, vector_start
-from ..text.unit import Comment, Line, Loop, Node, Spelled
+from ..text.register_loops import axis_indices, each_register, inner_index
+from ..text.unit import Assignment, Comment, Declaration, Node, const, unrolled
 from .conditions import all_tests
 from .elements import chosen
 from .memory_order import note_load, order_after_stores
@@ -45,9 +46,9 @@ def taken_from_window(context: Context, statement: Assign) -> tuple[Node, ...]:
                 index = infix(index, "%", Text(run))
             moved = infix(index, "+", Text(spelled(start))) if axis == window.axis else index
             source += f"[{moved.text}]"
-        return (Spelled("assign", {"target": indexed(context, name, target, point), "value": source}),)
+        return (Assignment(indexed(context, name, target, point), source),)
 
-    return (*context.declare(statement, target, layout), *context.each_register(layout, one))
+    return (*context.declare(statement, target, layout), *each_register(context, layout, one))
 
 
 def _lower(context: Context, window: Window) -> tuple[Node, ...]:
@@ -55,8 +56,8 @@ def _lower(context: Context, window: Window) -> tuple[Node, ...]:
     pointer = load_operands(window.load.value)[0]  # type: ignore[arg-type]
     before = order_after_stores(context, pointer, layout)
     note_load(context, pointer, layout)
-    names, run, array = context.axis_indices(layout), _run(context, window), _name(context, window)
-    number, inner = context.names.shared_index("v"), context.inner_index("i", layout)
+    names, run, array = axis_indices(context, layout), _run(context, window), _name(context, window)
+    number, inner = context.names.shared_index("v"), inner_index(context, "i", layout)
     total, axes = f"{run} + {window.span}", layout.array_axes()
     indices = [register(name) if layout.registers(axis) > 1 else FIRST for axis, name in enumerate(names)]
     loops = {axis: [(names[axis], context.count(layout.axes[axis]))] for axis in axes}
@@ -79,10 +80,10 @@ def _lower(context: Context, window: Window) -> tuple[Node, ...]:
         nodes = _at_place(context, window, point, inner, element(inner))
         loops[window.axis] = [*runs, (inner, total)]
     for name, size in (one for axis in reversed(axes) for one in reversed(loops[axis])):
-        nodes = (Loop(f"for (int {name} = 0; {name} < {size}; ++{name})", nodes, unroll=True),)
+        nodes = (unrolled(name, size, nodes),)
     where = window.load.origin.place(window.load.origin.span.line)
     what = f"What the iterations load at {where}, each element once: {run} neighbours, and {window.span} beside them."
-    declared = Line(f"{ctype(target.type)} {array}{''.join(sizes[axis] for axis in axes)};")
+    declared = Declaration(ctype(target.type), array, sides="".join(sizes[axis] for axis in axes))
     return (*before, Comment(what), declared, *nodes)
 
 
@@ -110,9 +111,9 @@ def _beside_run(
         which, where = behind if middle.start == 0 else on_both_sides
         if middle.start < window.span:  # else all stand in front
             place = context.names.shared_index("place")
-            naming = (Line(f"const int {place} = {which};", where),)
+            naming = (const("int", place, which, where),)
     rest = (*naming, *_at_place(context, window, point, place, element(place)))
-    return (*nodes, Loop(f"for (int {inner} = 0; {inner} < {count}; ++{inner})", rest, unroll=True))
+    return (*nodes, unrolled(inner, count, rest))
 
 
 def _at_place(context: Context, window: Window, point: Point, place: str, element: str) -> tuple[Node, ...]:
@@ -125,7 +126,7 @@ def _at_place(context: Context, window: Window, point: Point, place: str, elemen
     value = element_text(context, window.pointer, point)
     if condition is not None:
         value = chosen(context, condition, value, other, target.type, point)
-    return (*naming, Spelled("assign", {"target": element, "value": value.text}))
+    return (*naming, Assignment(element, value.text))
 
 
 def _vector(context: Context, load: Assign, pointer: Expr, access: Access, point: Point, target: str) -> Node:
@@ -134,12 +135,12 @@ def _vector(context: Context, load: Assign, pointer: Expr, access: Access, point
     return vector_load(context, load, access, point, run_at(target), source)
 
 
-def _index(context: Context, window: Window, variable: Variable, first: Expr, point: Point, place: str) -> Line:
+def _index(context: Context, window: Window, variable: Variable, first: Expr, point: Point, place: str) -> Declaration:
     """The index of an element of the window."""
     roots = (window.pointer, *window.access.tests)
     there = next(found for root in roots if (found := _point_of(root, variable, point)) is not None)
     text = infix(context.speller.spell(first, there), "+", Text(place))
-    return Line(f"const {ctype(variable.type)} {context.names.variable(variable)} = {text.text};")
+    return const(ctype(variable.type), context.names.variable(variable), text.text)
 
 
 def _point_of(expr: Expr, variable: Variable, point: Point | None) -> Point | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, Literal, Use
 from ...schedule.products.dot_plan import DotPlan
@@ -12,7 +13,8 @@ from ..context import Context
 from ..text.element import indexed
 from ..text.literals import literal_text
 from ..text.point import Point
-from ..text.unit import Line, Node
+from ..text.register_loops import each_register
+from ..text.unit import Assignment, Node
 from .dot_fma import lower_fma
 from .dot_held import lower_held
 from .dot_mma import lower_mma
@@ -47,9 +49,9 @@ def start_dot(context: Context, statement: Assign, from_zero: bool) -> tuple[Nod
     zero, name = literal_text(0, target.type.dtype), context.names.variable(target)
 
     def one(point: Point) -> tuple[Node, ...]:
-        return (Line(f"{indexed(context, name, target, point)} = {zero};"),)
+        return (Assignment(indexed(context, name, target, point), zero),)
 
-    nodes = context.each_register(plan.layout, one) if from_zero else ()
+    nodes = each_register(context, plan.layout, one) if from_zero else ()
     copied = context.progress.copied.items()  # the function that does it has descriptors of its own
     context.progress.copied = {key: name for key, name in copied if not isinstance(key[1], str)}
     places: list[OperandPlace] = []
@@ -131,7 +133,7 @@ def _first_value(context: Context, statement: Assign, plan: DotPlan) -> tuple[No
     value = accumulators[0] if accumulators else Literal(target.type, 0)
     zero = isinstance(value, Literal) and value.value == 0
     if zero and declare and REGISTER in {bit for axis in layout.axes for bit in axis}:
-        return (Line(f"{context.declaration(target, layout)} = {{}};"),)
+        return (replace(context.declaration(target, layout), value="{}"),)
     if reads_elsewhere(context, target, value):
         return (*declare, *fill_by_copy(context, statement, layout, name, value))
-    return (*declare, *context.each_register(layout, lambda at: store_element(context, name, target, value, at)))
+    return (*declare, *each_register(context, layout, lambda at: store_element(context, name, target, value, at)))

@@ -13,7 +13,8 @@ from ..context import Context, ctype
 from ..shared.arrays import dimensions, place, side_text
 from ..text.element import indexed
 from ..text.point import Point, coordinate
-from ..text.unit import Branch, Line, Loop, Node, Shared
+from ..text.register_loops import each_register
+from ..text.unit import Assignment, Branch, Line, Loop, Node, Shared
 
 
 def lower_fma(context: Context, statement: Assign, plan: DotPlan) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
@@ -41,7 +42,7 @@ def lower_fma(context: Context, statement: Assign, plan: DotPlan) -> tuple[tuple
         left, right = (factor.replace("{x}", text) for factor, text in zip(factors, (left, right), strict=True))
         return (Line(f"{indexed(context, context.names.variable(target), target, point)} += {left} * {right};"),)
 
-    body = context.each_register(plan.layout, one)
+    body = each_register(context, plan.layout, one)
     context.shared.being_read.update(arrays)
     return tuple(copies), (Loop(f"for (int {k} = 0; {k} < {side_of(context, side)}; ++{k})", body),)
 
@@ -74,9 +75,9 @@ def _operand(context: Context, statement: Assign, operand: Operand, purpose: str
     source = context.names.variable(variable)
 
     def write(point: Point) -> tuple[Node, ...]:
-        return (Line(f"{name}{place(context, point, shape)} = {indexed(context, source, variable, point)};"),)
+        return (Assignment(f"{name}{place(context, point, shape)}", indexed(context, source, variable, point)),)
 
-    nodes = context.each_register(layout, write)
+    nodes = each_register(context, layout, write)
     if guard := copies_guard(context, layout):
         nodes = (Branch(guard, nodes),)
     return (*context.before_write(name), *nodes), name

@@ -10,7 +10,7 @@ from ...ir.nodes import Assign
 from ...schedule.products.dot_plan import DotPlan, HeldOperand
 from ..context import Context, ctype
 from ..text.operators import sum_text
-from ..text.unit import Comment, Line, Loop, Node
+from ..text.unit import Assignment, Comment, Declaration, Line, Loop, Node, unrolled
 from .dot_mma import mma_helper
 from .operand import OperandPlace, place_line
 
@@ -36,7 +36,7 @@ def lower_held(context: Context, statement: Assign, plan: DotPlan, a: OperandPla
         Comment(
             f"Four lanes take {4 * held.run} neighbouring elements of K, in the order in which {name} is computed."
         ),
-        Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += 4 * {run})", body, unroll=True),
+        unrolled(kk, side, body, step=f"4 * {run}"),
     )
 
 
@@ -44,7 +44,7 @@ def _each(index: str, count: str, body: tuple[Node, ...]) -> tuple[Node, ...]:
     """A body for every index below a count; for the only one where the count is ""."""
     if not count:
         return body
-    return (Loop(f"for (int {index} = 0; {index} < {count}; ++{index})", body, unroll=True),)
+    return (unrolled(index, count, body),)
 
 
 def _pairs(first: str, held: HeldOperand) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -66,9 +66,10 @@ def _runs(
         for first, second in _pairs(i, held)
         for half in (0, 1)
     ]
-    array = f"{ctype(plan.a.variable.type)} {a_run}{f'[{rows}]' * bool(rows)}[2][{run}];"
-    read = (Line(array, "of a row and of the one 8 below it"), *_read_runs(context, plan, a, held, run, rows))
-    return read, (Line(f"const unsigned {index('a_frag')}[4] = {{{', '.join(pairs)}}};"),)
+    sides, comment = f"{f'[{rows}]' * bool(rows)}[2][{run}]", "of a row and of the one 8 below it"
+    array = Declaration(ctype(plan.a.variable.type), a_run, sides=sides, comment=comment)
+    fragment = Declaration("unsigned", index("a_frag"), f"{{{', '.join(pairs)}}}", sides="[4]", constant=True)
+    return (array, *_read_runs(context, plan, a, held, run, rows)), (fragment,)
 
 
 def _matrices(
@@ -85,7 +86,11 @@ def _matrices(
     naming, offset = place_line(context, a.place(context, row, k), a.variable.name, True)
     helper = context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
     registers = ", ".join(f"{a_frag}[{number}]" for number in range(4))
-    return (), (Line(f"unsigned {a_frag}[4];"), *naming, Line(f"{helper}({registers}, &{a.base}[{offset}]);"))
+    return (), (
+        Declaration("unsigned", a_frag, sides="[4]"),
+        *naming,
+        Line(f"{helper}({registers}, &{a.base}[{offset}]);"),
+    )
 
 
 def _read_runs(
@@ -106,7 +111,7 @@ def _read_runs(
         read = (*naming, Line(f"{helper}<{run}>({target}, &{a.base}[{offset}]);"))
     else:
         naming, offset = place_line(context, a.place(context, row, f"{first} + {i}"), a.variable.name, True)
-        read = _each(i, run, (*naming, Line(f"{target}[{i}] = {a.base}[{offset}];")))
+        read = _each(i, run, (*naming, Assignment(f"{target}[{i}]", f"{a.base}[{offset}]")))
     return _each(mi, rows, _each(h, "2", read))
 
 
@@ -141,11 +146,11 @@ def _products(context: Context, statement: Assign, plan: DotPlan, mi: str, k: st
     columns = _columns_of_sum(ni, pieces, held.columns)
     places = [[f"{sum_}[{row}][{col}]" for col in columns] for row in rows]
     a_frag, b_frag, upper, lower = map(context.names.shared_index, ("a_frag", "b_frag", "upper", "lower"))
-    halves = list(zip((upper, lower), places, strict=True))
-    body = (
-        Line(f"const unsigned {b_frag}[2] = {{{', '.join(b_pairs)}}};"),
-        *(Line(f"{ctype(statement.target.type)} {word}[2] = {{{', '.join(pair)}}};") for word, pair in halves),
+    halves, kind = list(zip((upper, lower), places, strict=True)), ctype(statement.target.type)
+    body: tuple[Node, ...] = (
+        Declaration("unsigned", b_frag, f"{{{', '.join(b_pairs)}}}", sides="[2]", constant=True),
+        *(Declaration(kind, word, f"{{{', '.join(pair)}}}", sides="[2]") for word, pair in halves),
         Line(f"{mma}({upper}, {lower}, {a_frag}, {b_frag});"),
-        *(Line(f"{place} = {word}[{column}];") for word, pair in halves for column, place in enumerate(pair)),
+        *(Assignment(place, f"{word}[{column}]") for word, pair in halves for column, place in enumerate(pair)),
     )
     return _each(ni, count, body)

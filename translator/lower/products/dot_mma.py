@@ -8,7 +8,7 @@ from ...schedule.products.dot_plan import DotPlan, Side
 from ...schedule.products.instructions import Instruction
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
-from ..text.unit import Comment, Line, Loop, Node
+from ..text.unit import Assignment, Comment, Declaration, Line, Loop, Node, unrolled
 from .formats import k_per_instruction
 from .fragments import Step, fragment, read_a, read_b
 from .operand import OperandPlace
@@ -57,12 +57,12 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
           else read_columns),
     ]  # fmt: skip
     products = _multiply(context, statement, plan, "" if single_row else mi, ni)
-    inner = Loop(f"for (int {ni} = 0; {ni} < {n_count}; ++{ni})", products, unroll=True)
+    inner = unrolled(ni, n_count, products)
     body.append(inner if single_row else Loop(each_row, (inner,), unroll=True))
     side, stride = a.depth(context, instruction), f"{steps} * {step}" if steps > 1 else step
-    nodes: tuple[Node, ...] = (Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {stride})", tuple(body), unroll=True),)
+    nodes: tuple[Node, ...] = (unrolled(kk, side, tuple(body), step=stride),)
     if planes > 1:
-        nodes = (Loop(f"for (int {p} = 0; {p} < {context.count(layout.axes[0])}; ++{p})", nodes, unroll=True),)
+        nodes = (unrolled(p, context.count(layout.axes[0]), nodes),)
     return nodes
 
 
@@ -101,7 +101,7 @@ def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: s
         if not short:
             return (Line(f"{mma}({', '.join(f'&{piece}' for piece in pieces)}, {operands});"),)
         return (
-            Line(f"{element} {index('repeated')}[2] = {{}};", "rows that the tile does not have"),
+            Declaration(element, index("repeated"), "{}", "[2]", comment="rows that the tile does not have"),
             Line(f"{mma}(&{pieces[0]}, {index('repeated')}, {operands});"),
         )
     kept = pieces[:1] if short else pieces
@@ -109,11 +109,11 @@ def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: s
     return (
         Comment("The instruction has more columns than the tile, whose column it repeats."),
         *(
-            Line(f"{element} {column}[2] = {{{piece if piece in kept else ''}}};")
+            Declaration(element, column, f"{{{piece if piece in kept else ''}}}", "[2]")
             for column, piece in zip(columns, pieces, strict=True)
         ),
         Line(f"{mma}({', '.join(columns)}, {operands});"),
-        *(Line(f"{piece} = {column}[0];") for column, piece in zip(columns, kept, strict=False)),
+        *(Assignment(piece, f"{column}[0]") for column, piece in zip(columns, kept, strict=False)),
     )
 
 

@@ -28,7 +28,8 @@ from ..staging.ring_barriers import barrier_name, parity_of, position_name, stag
 from ..text.element import indexed
 from ..text.operators import Text, multiplied
 from ..text.point import Point
-from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
+from ..text.register_loops import each_register
+from ..text.unit import Branch, Comment, Lambda, Line, Node, Shared, const, unrolled
 from .dot_wgmma import descriptor, k_step, pin, rows_step, tile_name, warpgroup_offset, wgmma_helper
 from .formats import k_per_instruction
 from .operand import OperandPlace, operand_place
@@ -73,7 +74,7 @@ def parts_ahead(context: Context, loop: For, ring: Ring, bounds: Bounds) -> Part
     stage, stages = stage_word(context, ring), stages_name(context, ring)
     context.ahead.stage_of |= dict.fromkeys(ring.tiles, stage)
     nodes: list[Node] = [
-        Line(f"const int {stage} = {turn} % {stages};"),
+        const("int", stage, f"{turn} % {stages}"),
         Line(f"mbarrier_wait(&{barrier_name(context, ring, 'full')}[{stage}], {parity_of(turn, stages)});", ARRIVED),
     ]
     for operand in plan.operands:
@@ -85,7 +86,7 @@ def parts_ahead(context: Context, loop: For, ring: Ring, bounds: Bounds) -> Part
     nodes.append(Line("async_proxy_fence();", "the tensor cores read through the asynchronous proxy"))
     function = (
         Comment("Writes the parts of the tiles of a turn, as soon as these are there."),
-        Loop(f"const auto {name} = [&](int {turn})", tuple(nodes), closing="};"),
+        Lambda(name, f"int {turn}", tuple(nodes)),
     )
     position, following = (
         position_name(context, ring),
@@ -179,7 +180,7 @@ def _product(
         a_text += rows_step(context, place_a, m)
     b_text = f"{tile_name(context, statement, place_b, f'b{parts[1]}')}{k_step(context, place_b, kk)}"
     line: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
-    return Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True) if count else line
+    return unrolled(m, count, (line,)) if count else line
 
 
 def lower_wgmma_parts(
@@ -205,7 +206,7 @@ def lower_wgmma_parts(
     kk = context.names.shared_index("kk")
     offsets = warpgroup_offset(context, layout.axes[0]), warpgroup_offset(context, layout.axes[1])
     nodes: list[Node] = [
-        Line(f"{context.declaration(statement.target, layout, sums)} = {{}};") for sums in (name, rest)
+        replace(context.declaration(statement.target, layout, sums), value="{}") for sums in (name, rest)
     ]
     for word, places, offset in (("a", a, offsets[0]), ("b", b, offsets[1])):
         nodes += [descriptor(context, statement, place, f"{word}{part}", offset) for part, place in enumerate(places)]
@@ -215,7 +216,7 @@ def lower_wgmma_parts(
 
     def products(parts: tuple[tuple[int, int], ...], sums: str) -> Node:
         each = tuple(_product(context, statement, plan, (a, b), pair, sums) for pair in parts)
-        return Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", each, unroll=True)
+        return unrolled(kk, side, each, step=step)
 
     def add(point: Point) -> tuple[Node, ...]:
         at, highest, lower = (indexed(context, sums, statement.target, point) for sums in (target, name, rest))
@@ -233,5 +234,5 @@ def lower_wgmma_parts(
         Line("wgmma_wait<0>();", "all products of the tile are complete"),
         *pins,
         Comment("What an infinity leaves for the lower parts is no number; the highest parts alone have the result."),
-        *context.each_register(layout, add),
+        *each_register(context, layout, add),
     )

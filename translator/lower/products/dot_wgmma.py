@@ -11,7 +11,7 @@ from ...schedule.products.dot_plan import DotPlan
 from ..context import Context
 from ..shared.arrays import side_text
 from ..text.element import run_at
-from ..text.unit import Line, Loop, Node
+from ..text.unit import Declaration, Line, Node, const, unrolled
 from .formats import (
     box_bytes,
     box_chunks,
@@ -41,7 +41,7 @@ def lower_wgmma(
     if a is None:
         fragments = fragments_of(context, statement, plan)
         if fragments.key not in context.progress.copied:
-            nodes = (Line(f"{fragments.declaration};"), write_fragments(context, plan, fragments))
+            nodes = (fragments.declaration, write_fragments(context, plan, fragments))
             context.progress.copied[fragments.key] = fragments.name
     products = start_products(context, statement, plan, a, b)
     name = context.names.variable(statement.target)
@@ -71,9 +71,9 @@ def start_products(
     b_text = f"{b_name}{k_step(context, b, kk)}"
     multiply: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
     if count:
-        multiply = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (multiply,), unroll=True)
+        multiply = unrolled(m, count, (multiply,))
     side = (a or b).depth(context, instruction)
-    nodes.append(Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", (multiply,), unroll=True))
+    nodes.append(unrolled(kk, side, (multiply,), step=step))
     return tuple(nodes)
 
 
@@ -92,7 +92,7 @@ class Fragments:
 
     key: tuple[Variable, str]
     name: str
-    declaration: str
+    declaration: Declaration
     pieces: str
     steps: str
     of_step: str
@@ -103,7 +103,7 @@ class Fragments:
         node = line(f"{self.name}{f'[{m}]' * bool(self.pieces)}{f'[{k}]' * bool(self.steps)}", m, k)
         for index, count in ((k, self.steps), (m, self.pieces)):
             if count:
-                node = Loop(f"for (int {index} = 0; {index} < {count}; ++{index})", (node,), unroll=True)
+                node = unrolled(index, count, (node,))
         return node
 
 
@@ -120,7 +120,8 @@ def fragments_of(context: Context, statement: Assign, plan: DotPlan) -> Fragment
     name = context.names.once(f"{a.name}_fragments", own, f"{a.name}_fragments_of_{target}", f"{target}_fragments")
     if statement not in context.schedule.rings.postponed:  # whose fragments another function reads
         name = context.progress.copied.get(key, name)
-    declaration = f"unsigned {name}{f'[{pieces}]' * bool(pieces)}{f'[{steps}]' * bool(steps)}[4]"
+    sides = f"{f'[{pieces}]' * bool(pieces)}{f'[{steps}]' * bool(steps)}[4]"
+    declaration = Declaration("unsigned", name, sides=sides)
     of_step = f"{name}{f'[{m}]' * bool(pieces)}{f'[{kk} / {step}]' * bool(steps)}"
     return Fragments(key, name, declaration, pieces, steps, of_step)
 
@@ -218,7 +219,7 @@ def tile_name(context: Context, statement: Assign, place: OperandPlace, word: st
 
 def descriptor(context: Context, statement: Assign, place: OperandPlace, word: str, part: tuple[str, int]) -> Node:
     """The line that makes the descriptor of the warpgroup's part of an operand."""
-    return Line(f"const auto {tile_name(context, statement, place, word)} = {_descriptor(context, place, part)};")
+    return const("auto", tile_name(context, statement, place, word), _descriptor(context, place, part))
 
 
 def rows_step(context: Context, a: OperandPlace, m: str) -> str:

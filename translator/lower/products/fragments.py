@@ -18,7 +18,7 @@ from ...schedule.products.dot_plan import Side
 from ...schedule.products.instructions import Instruction
 from ..context import Context
 from ..text.operators import sum_text
-from ..text.unit import Line, Loop, Node
+from ..text.unit import Assignment, Declaration, Line, Node, unrolled
 from .operand import OperandPlace, place_line
 
 MATRIX = 8  # rows of a matrix of ldmatrix, columns of an instruction
@@ -35,13 +35,13 @@ class Step:
     batch: str
 
 
-def fragment(instruction: Instruction, name: str, count: str, steps: int, side: Side) -> Line:
+def fragment(instruction: Instruction, name: str, count: str, steps: int, side: Side) -> Declaration:
     """The declaration of the fragments of `count` pieces ("" for one), of several steps where they are multiplied together."""
     depth = instruction.k // 4 if instruction.a_type == "f64" else 2
     registers = depth * instruction.rows // MATRIX if side is Side.A else depth
     parts = f"[{steps}]" * (steps > 1) + (f"[{instruction.split.parts}]" if instruction.split else "")
     element = "double" if instruction.a_type == "f64" else "unsigned"
-    return Line(f"{element} {name}{f'[{count}]' if count else ''}{parts}[{registers}];")
+    return Declaration(element, name, sides=f"{f'[{count}]' if count else ''}{parts}[{registers}]")
 
 
 def read_a(
@@ -118,8 +118,8 @@ def _parts(
     registers = [f"{one}[{sum_text(f'{count} * {h}', str(i))}]" for one in wholes for i in pairs]
     body = read(registers, f"{step.k} + {h} * {FLOATS}")
     return (
-        Line(f"unsigned {whole}{f'[{len(names)}]' * (len(names) > 1)}[{2 * count}];"),
-        Loop(f"for (int {h} = 0; {h} < 2; ++{h})", body, unroll=True),
+        Declaration("unsigned", whole, sides=f"{f'[{len(names)}]' * (len(names) > 1)}[{2 * count}]"),
+        unrolled(h, 2, body),
         *_split_bf16(context, names, wholes),
     )
 
@@ -151,11 +151,10 @@ def _by_elements(
     value = value if instruction.a_type == "f64" else f"__float_as_uint({value})"
     whole = context.names.shared_index("whole")
     target = whole if pairs else f"{name}[0]" if split else name
-    line = Line(f"{target}[{i}] = {value};")
-    read = (*naming, line)
-    nodes: list[Node] = [Loop(f"for (int {i} = 0; {i} < {count}; ++{i})", read, unroll=True)] if count > 1 else [*read]
+    read = (*naming, Assignment(f"{target}[{i}]", value))
+    nodes: list[Node] = [unrolled(i, count, read)] if count > 1 else [*read]
     if pairs:
-        return (Line(f"unsigned {whole}[{count}];"), *nodes, *_split_bf16(context, [name], [whole]))
+        return (Declaration("unsigned", whole, sides=f"[{count}]"), *nodes, *_split_bf16(context, [name], [whole]))
     if split:
         nodes.append(Line(f"{context.use_helper('split_tf32')}({name});"))
     return tuple(nodes)

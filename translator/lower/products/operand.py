@@ -22,7 +22,7 @@ from ..shared.memory import Owner
 from ..text.element import indexed, run_at
 from ..text.literals import literal_text
 from ..text.point import Point, coordinate
-from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
+from ..text.unit import Assignment, Branch, Comment, Line, Loop, Node, Shared, const
 from .formats import line_elements
 
 TRANSPOSED_STAGES = 2
@@ -81,7 +81,7 @@ def place_line(context: Context, text: str, of: str, in_loop: bool) -> tuple[tup
     if not in_loop or re.fullmatch(r"\w+", text):
         return (), text
     name = context.names.shared_index(f"{of}_place")
-    return (Line(f"const int {name} = {text};"),), name
+    return (const("int", name, text),), name
 
 
 class OperandPlace:
@@ -202,7 +202,7 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
     def write(point: Point) -> tuple[Node, ...]:
         naming, offset = place_line(context, element_place(context, tile, variable, point), variable.name, in_loop)
         value = indexed(context, source, variable, point)
-        line = Line(f"{name}[{offset}] = {value};")
+        line: Node = Assignment(f"{name}[{offset}]", value)
         if access.width > 1:
             helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
             line = Line(f"{helper}<{width_name(context, layout, access)}>(&{name}[{offset}], {run_at(value)});")
@@ -241,7 +241,7 @@ def _zeros(context: Context, place: OperandPlace, instruction: Instruction) -> t
         mn = f"{e} / {rest} % {side_text(context, tile.shape[place.mn_axis]).within(14)}"
         batch = f"{e} / {context.large('PLANE_ZEROS', rest * others, f'{lacking}, of a plane')}"
     at = place.place(context, mn, f"{_own_depth(context, variable, side)} + {e} % {rest}", batch)
-    line = Line(f"{place.base}[{at}] = {literal_text(0, variable.type.dtype)};")
+    line = Assignment(f"{place.base}[{at}]", literal_text(0, variable.type.dtype))
     zeros = context.large("ZEROS", count, lacking)
     header = f"for (int {e} = {tid}; {e} < {zeros}; {e} += NUM_THREADS)"
     return (Comment(f"The instruction takes {instruction.k} elements of K: zeros for the rest."), Loop(header, (line,)))

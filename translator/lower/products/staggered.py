@@ -25,7 +25,7 @@ from ..staging.own_stages import lower_body, stage_word
 from ..staging.ring_barriers import barrier_name, has, parity_of, position_name, stages_name
 from ..staging.rings import counting
 from ..text.tags import tag
-from ..text.unit import Branch, Comment, Line, Loop, Node
+from ..text.unit import Branch, Comment, Declaration, Lambda, Line, Loop, Node, const
 from .dot import start_dot
 from .dot_wgmma import fragments_of, pin
 
@@ -143,21 +143,18 @@ def _declarations(context: Context, stagger: Stagger) -> tuple[Node, ...]:
     plans = context.schedule.dots
     nodes: list[Node] = []
     for dot in stagger.ahead:
-        nodes += [
-            Line(f"{context.declaration(dot.target, plans[dot].layout)};")
-            for _ in range(context.declares(dot, dot.target))
-        ]
+        nodes += [context.declaration(dot.target, plans[dot].layout) for _ in range(context.declares(dot, dot.target))]
     if plans[stagger.late].rows_in_registers:
         declaration = fragments_of(context, stagger.late, plans[stagger.late]).declaration
-        nodes.append(Line(f"{declaration};", f"what the product for {stagger.late.target.name} reads"))
+        nodes.append(replace(declaration, comment=f"what the product for {stagger.late.target.name} reads"))
     return tuple(nodes)
 
 
-def _stage(context: Context, ring: Ring, count: str) -> Line:
+def _stage(context: Context, ring: Ring, count: str) -> Declaration:
     """The stage of an iteration, where the tiles of the ring are read from."""
     word = stage_word(context, ring)
     context.ahead.stage_of |= dict.fromkeys(ring.tiles, word)
-    return Line(f"const int {word} = {count} % {stages_name(context, ring)};")
+    return const("int", word, f"{count} % {stages_name(context, ring)}")
 
 
 def _arrival(context: Context, ring: Ring, word: str, tiles: tuple[Variable, ...], count: str, stage: str) -> Line:
@@ -179,7 +176,7 @@ def _start_function(context: Context, ring: Ring, stagger: Stagger) -> tuple[tup
         nodes += [*tag(dot.origin, FIRST, True, again=True), *start_dot(context, dot, from_zero=True)]
     nodes.append(Line("wgmma_commit();"))
     what = "Starts what an iteration multiplies first, as soon as its tiles are there."
-    return (Comment(what), Loop(f"const auto {name} = [&](int {turn})", tuple(nodes), closing="};")), name
+    return (Comment(what), Lambda(name, f"int {turn}", tuple(nodes))), name
 
 
 def _late_function(context: Context, ring: Ring, stagger: Stagger) -> tuple[tuple[Node, Node], str]:
@@ -195,7 +192,7 @@ def _late_function(context: Context, ring: Ring, stagger: Stagger) -> tuple[tupl
         "Starts what an iteration multiplies last, behind the first products of the next one: the tensor cores are busy "
         "with it while that is computed."
     )
-    return (Comment(what), Loop(f"const auto {name} = [&](int {turn})", nodes, closing="};")), name
+    return (Comment(what), Lambda(name, f"int {turn}", nodes)), name
 
 
 def _compute_function(
@@ -218,8 +215,7 @@ def _compute_function(
     context.notes.before[stagger.settled] = settled
     nodes = (*naming, *lower_body(context, statement, body))
     index = f"{ctype(statement.variable.type)} {context.names.variable(ring.loop)}"
-    header = f"const auto {name} = [&]({index}, int {turn})"
-    return (Comment("What an iteration computes."), Loop(header, nodes, closing="};")), name
+    return (Comment("What an iteration computes."), Lambda(name, f"{index}, int {turn}", nodes)), name
 
 
 def _last_reading(loop: For, tiles: tuple[Variable, ...]) -> Statement | None:

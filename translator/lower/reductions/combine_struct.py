@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,14 +11,12 @@ from ...ir.types import ORDINALS, ValueType
 from ...language.dtypes import DType
 from ..functions import lower_combination
 from ..text.names import Names, type_word
-from ..text.unit import Line, Node
+from ..text.operators import Text
+from ..text.unit import Line, Node, const
 from .combine import Combination, extremum, known_combination
 
 if TYPE_CHECKING:
     from ..context import Context
-
-NARROW_INTEGERS = ("bool", "signed char", "unsigned char", "short", "unsigned short")
-INT_OF_NARROW = re.compile(r"\b(?:max|min|abs)\(| (?:[&|^%/]|>>) ")  # what C computes in int and leaves uncast
 
 
 def combination_of(context: Context, call: Call, padding: bool) -> Combination:
@@ -111,10 +108,9 @@ def _argument_body(op: str, dtype: DType, padding: bool) -> tuple[Node, ...]:
     may be either's index, which gives way to a number's: `reduce_states` has what stands for a tile of nothing but NaN.
     """
     better = extremum("max" if op == "argmax" else "min", dtype)("left.value", "right.value")
-    value = Line(f"const {dtype.cuda} value = {better};", "NaN only if both are")
-    earlier = Line(
-        "const bool earlier = right.value == value && right.index < left.index;", "of equal values the lower index wins"
-    )
+    value = const(dtype.cuda, "value", better, "NaN only if both are")
+    is_earlier = "right.value == value && right.index < left.index"
+    earlier = const("bool", "earlier", is_earlier, "of equal values the lower index wins")
     chosen, present = "left.value == value && !earlier ? left.index : right.index", ", true" if padding else ""
     return (value, earlier, Line(f"return {{value, {chosen}{present}}};"))
 
@@ -123,7 +119,7 @@ def _custom_element(context: Context, name: str, combine: Combine, dtype: DType)
     names = Names([])
     left, right = names.variable(combine.left[0]), names.variable(combine.right[0])
     body, (result,) = lower_combination(context, combine.body, names, combine.results)
-    body = (*body, Line(f"return {result};"))
+    body = (*body, Line(f"return {result.assigned};"))
     context.use_helper("combine_element", name, state=dtype.cuda, left=left, right=right, body=body)
     return Combination(name, dtype.cuda, (), lambda one, other: f"{name}::combine({one}, {other})", None)
 
@@ -137,17 +133,16 @@ def _custom_body(
     nodes: list[Node] = []
     for side, variables in (("left", combine.left), ("right", combine.right)):
         for (ctype, field), variable in zip(fields, variables, strict=False):
-            nodes.append(Line(f"const {ctype} {names.variable(variable)} = {side}.{field};"))
+            nodes.append(const(ctype, names.variable(variable), f"{side}.{field}"))
     body, values = lower_combination(context, combine.body, names, combine.results)
-    values = [in_braces(value, ctype) for value, (ctype, _) in zip(values, fields, strict=False)]
-    result = ", ".join([*values, *(["true"] if padding else [])])
+    members = [in_braces(value, ctype) for value, (ctype, _) in zip(values, fields, strict=False)]
+    result = ", ".join([*members, *(["true"] if padding else [])])
     return (*nodes, *body, Line(f"return {{{result}}};"))
 
 
-def in_braces(value: str, ctype: str) -> str:
+def in_braces(value: Text, ctype: str) -> str:
     """A value as a member of a list in braces, where C++ lets no int become narrower unsaid: `max(x, y)`, `x & 3`."""
-    is_int = ctype in NARROW_INTEGERS and INT_OF_NARROW.search(value) and not value.startswith("static_cast<")
-    return f"static_cast<{ctype}>({value})" if is_int else value
+    return f"static_cast<{ctype}>({value.text})" if value.is_int else value.text
 
 
 def _field_names(combine: Combine) -> tuple[str, ...]:

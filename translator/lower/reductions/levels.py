@@ -7,39 +7,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
-from ...frozen import frozen
 from ...hardware import LANE_BITS
 from ...ir.nodes import Assign
 from ...ir.types import padded
 from ...schedule.tiles.layout import Layout
 from ..accesses.conditions import copies_guard
 from ..context import Context
-from ..shared.arrays import dimensions, number_of, place
+from ..shared.arrays import dimensions, place, thread_number
 from ..text.element import indexed
 from ..text.operators import Text, infix
 from ..text.point import Point
-from ..text.unit import Branch, Constant, Line, Loop, Node, Shared
+from ..text.register_loops import each_register
+from ..text.unit import Assignment, Branch, Constant, Declaration, Line, Node, Shared, unrolled
 from .reduction import Reduction
 
 LEAST_BY_LANES = 2  # bits of warps whose parts lanes combine
 PAIR = 2
 
 
-@frozen
-class Element:
-    """A part of a result that is one element, in one line: `target = value;`, with the target's type where it is declared."""
-
-    target: str
-    value: str
-
-    @property
-    def line(self) -> Line:
-        """That line."""
-        return Line(f"{self.target} = {self.value};")
-
-
-Part = Element | tuple[Node, ...]  # the latter where several lines make it
+Part = Declaration | Assignment | tuple[Node, ...]  # of a result: one element, or several lines that make it
 
 
 def over_lanes(context: Context, plan: Reduction, result: str, own: Part) -> tuple[Node, ...]:
@@ -55,18 +43,18 @@ def _by_shuffles(
     """The same over some bits of the lanes; unless every lane needs the result, the first one's is enough."""
     if not bits:
         return _lines_of(own)
-    nodes = [] if isinstance(own, Element) else list(own)
+    nodes = list(own) if isinstance(own, tuple) else []
     helper = _warp_helper(context, plan, everywhere)
     runs = _runs(bits)
     for first, last in reversed(runs) if plan.combination.commutes else runs:
         reduce = f"{helper}<{plan.combination.struct}, {1 << last}, {1 << first}>"
-        before = own if isinstance(own, Element) and not nodes else Element(result, result)
-        nodes.append(Element(before.target, f"{reduce}({before.value})").line)
+        before = Assignment(result, result) if nodes or isinstance(own, tuple) else own
+        nodes.append(replace(before, value=f"{reduce}({before.value})"))
     return tuple(nodes)
 
 
 def _lines_of(part: Part) -> tuple[Node, ...]:
-    return (part.line,) if isinstance(part, Element) else part
+    return part if isinstance(part, tuple) else (part,)
 
 
 def _warp_helper(context: Context, plan: Reduction, everywhere: bool) -> str:
@@ -107,11 +95,8 @@ def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) 
             context.use_helper(needed)
         in_order = "" if plan.combination.commutes else "_in_order"
         helper = context.use_helper(helper, helper + in_order, barrier=context.block_barrier(), in_order=in_order)
-        text = f"{helper}<{plan.combination.struct}>({name}, {shared_name});"
-        node = Line(
-            f"{name} = {text}" if plan.over_block else text,
-            "a barrier inside",
-        )
+        text, comment = f"{helper}<{plan.combination.struct}>({name}, {shared_name})", "a barrier inside"
+        node = Assignment(name, text, comment=comment) if plan.over_block else Line(f"{text};", comment)
         context.after_barrier()
         context.shared.being_read.add(shared_name)
         return (*before, node)
@@ -149,19 +134,19 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
     target = statement.targets[0]
     kept = _kept_shape(plan)
     leading, warps = _warps_text(context, plan, name), 1 << len(plan.warp_bits)
-    warp = number_of(context, plan.warp_bits, plan.source.thread_bits).text
+    warp = thread_number(context, plan.warp_bits, plan.source.thread_bits).text
     warp = f"{warp.removesuffix(f'% {warps}')}% {leading}" if warp.endswith(f"% {warps}") else warp
     index = context.names.shared_index("w")
     kept_sides = [side for side in kept if padded(side) > 1]
     lanes = _lanes_for_warps(plan)
     share = 1 << len(plan.warp_bits) - len(lanes)
-    start = _first_part(context, number_of(context, lanes, plan.source.thread_bits), share) if lanes else "0"
+    start = _first_part(context, thread_number(context, lanes, plan.source.thread_bits), share) if lanes else "0"
 
     def slot(point: Point) -> str:
         return place(context, point, kept) if math.prod(kept) > 1 else ""
 
     def write(point: Point) -> tuple[Node, ...]:
-        return (Line(f"{shared}[{warp}]{slot(point)} = {indexed(context, name, target, point)};"),)
+        return (Assignment(f"{shared}[{warp}]{slot(point)}", indexed(context, name, target, point)),)
 
     def read(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, target, point)
@@ -169,25 +154,25 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
             context.use_helper("combine_warps")
             place_text = slot(point)[1:-1]
             text = f"combine_warps<{plan.combination.struct}>({shared}, {place_text})"
-            return (Line(f"{result} = {text};"),)
+            return (Assignment(result, text),)
         struct = plan.combination.struct
         expression = plan.combination.expression or (lambda left, right: f"{struct}::combine({left}, {right})")
         count = str(share) if lanes else leading
         behind = index if share > PAIR else "1"  # of a pair, what is left is no loop
         other = Text(f"{shared}[{f'{start} + ' if lanes else ''}{behind}]{slot(point)}")
-        more: Node = Line(combine_line(expression, result, other))
+        more: Node = combined(expression, result, other)
         if share > PAIR:
-            more = Loop(f"for (int {index} = 1; {index} < {count}; ++{index})", (more,), unroll=True)
-        first = Element(result, f"{shared}[{start}]{slot(point)}")
-        own = (first.line, more) if share > 1 else first
+            more = unrolled(index, count, (more,), start=1)
+        first = Assignment(result, f"{shared}[{start}]{slot(point)}")
+        own: Part = (first, more) if share > 1 else first
         return _by_shuffles(context, plan, lanes, result, own, everywhere=True)
 
     writers = Layout((*plan.kept.axes, plan.warp_bits), plan.source.thread_bits)
-    nodes = context.each_register(plan.kept, write)
+    nodes = each_register(context, plan.kept, write)
     if guard := copies_guard(context, writers):
         nodes = (Branch(guard, nodes),)
     barrier = context.barrier("every warp has written its partial results")
-    return (*nodes, *barrier, *context.each_register(plan.kept, read))
+    return (*nodes, *barrier, *each_register(context, plan.kept, read))
 
 
 def _first_part(context: Context, lane: Text, share: int) -> str:
@@ -206,11 +191,11 @@ def _lanes_for_warps(plan: Reduction) -> tuple[int, ...]:
     return plan.lane_bits[: len(plan.warp_bits)] if len(plan.warp_bits) >= LEAST_BY_LANES else ()
 
 
-def combine_line(expression: Callable[[str, str], str], result: str, value: Text) -> str:
+def combined(expression: Callable[[str, str], str], result: str, value: Text) -> Assignment:
     """The line that combines a value into a result, with C's own shorthand where there is one."""
     operand = value.within(13)
     text = expression(result, operand)
     for operator in ("+", "^", "|", "&"):
         if text == f"{result} {operator} {operand}":
-            return f"{result} {operator}= {value.text};"
-    return f"{result} = {text};"
+            return Assignment(result, value.text, operator)
+    return Assignment(result, text)

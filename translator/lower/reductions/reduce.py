@@ -16,10 +16,11 @@ from ..shared.convert import Move, moved
 from ..text.element import indexed
 from ..text.operators import ZERO, Text, infix
 from ..text.point import FIRST, Index, Point, register
-from ..text.unit import Line, Loop, Node
+from ..text.register_loops import axis_indices, each_register
+from ..text.unit import Declaration, Node, unrolled
 from .combine_struct import combination_of
-from .levels import Element, Part, combine_line, over_lanes, over_warps
-from .reduction import Reduction, in_register_loops, loop_names, source_point
+from .levels import Part, combined, over_lanes, over_warps
+from .reduction import Reduction, first_value, in_register_loops, loop_names, source_point
 from .states import reduce_states
 
 LEAST_OF_TWO_CHAINS = 16  # elements of a thread
@@ -70,7 +71,7 @@ def _reduce_and_move(context: Context, statement: Assign, plan: Reduction, layou
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))
     single = not plan.kept.array_axes()
-    declare = () if single else (Line(f"{context.declaration(own, plan.kept)};"),)
+    declare = () if single else (context.declaration(own, plan.kept),)
     return (
         *declare,
         *_reduce_into(context, statement, plan, name, single),
@@ -82,21 +83,20 @@ def _reduce_and_move(context: Context, statement: Assign, plan: Reduction, layou
 def _reduce_into(context: Context, statement: Assign, plan: Reduction, name: str, declares: bool) -> tuple[Node, ...]:
     """All levels of a reduction of one tile into the registers `name`."""
     target = statement.target
-    prefix = f"{plan.combination.state} " if declares else ""
 
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, target, point)
-        chains = _over_two_chains(context, statement, plan, point, result, prefix)
-        return over_lanes(context, plan, result, chains or _over_registers(context, plan, point, result, prefix))
+        chains = _over_two_chains(context, statement, plan, point, result, declares)
+        return over_lanes(context, plan, result, chains or _over_registers(context, plan, point, result, declares))
 
-    nodes = context.each_register(plan.kept, one_kept)
+    nodes = each_register(context, plan.kept, one_kept)
     if not plan.warp_bits:
         return nodes
     return (*nodes, *over_warps(context, statement, plan, name))
 
 
 def _over_two_chains(
-    context: Context, statement: Assign, plan: Reduction, kept: Point, result: str, prefix: str
+    context: Context, statement: Assign, plan: Reduction, kept: Point, result: str, declares: bool
 ) -> tuple[Node, ...]:
     """The thread's own part of a long row, every second element apart; () where that is no use.
 
@@ -114,34 +114,35 @@ def _over_two_chains(
     (axis,) = looped
     if plan.source.registers(axis) < LEAST_OF_TWO_CHAINS or any(padded(shape[a]) != shape[a] for a in plan.axes):
         return ()
-    index = loop_names(plan, kept, context.axis_indices(plan.source))[axis]
+    index = loop_names(plan, kept, axis_indices(context, plan.source))[axis]
     zero = dict.fromkeys(plan.axes, FIRST)
 
     def element(place: Text) -> Text:
         return _masked(context, plan, source_point(plan, kept, zero | {axis: Index(place)}))
 
     odd = context.names.once(f"{statement.target.name}_odd", ("odd", statement))
-    header = f"for (int {index} = 2; {index} < {context.count(plan.source.axes[axis])}; {index} += 2)"
     both = (
-        Line(combine_line(expression, result, element(Text(index)))),
-        Line(combine_line(expression, odd, element(infix(Text(index), "+", Text("1"))))),
+        combined(expression, result, element(Text(index))),
+        combined(expression, odd, element(infix(Text(index), "+", Text("1")))),
     )
     return (
-        Line(f"{prefix}{result} = {element(ZERO).text};"),
-        Line(f"{plan.combination.state} {odd} = {element(Text('1')).text};", "two independent chains hide latency"),
-        Loop(header, both, unroll=True),
-        Line(combine_line(expression, result, Text(odd))),
+        first_value(plan, result, element(ZERO).text, declares),
+        Declaration(
+            plan.combination.state, odd, element(Text("1")).text, comment="two independent chains hide latency"
+        ),
+        unrolled(index, context.count(plan.source.axes[axis]), both, start=2, step=2),
+        combined(expression, result, Text(odd)),
     )
 
 
-def _over_registers(context: Context, plan: Reduction, kept: Point, result: str, prefix: str) -> Part:
+def _over_registers(context: Context, plan: Reduction, kept: Point, result: str, declares: bool) -> Part:
     """The thread's own part: the first element, then the others in a loop."""
-    names = loop_names(plan, kept, context.axis_indices(plan.source))
+    names = loop_names(plan, kept, axis_indices(context, plan.source))
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = dict.fromkeys(plan.axes, FIRST)
     first = _masked(context, plan, source_point(plan, kept, zero))
     if not looped:
-        return Element(f"{prefix}{result}", first.text)
+        return first_value(plan, result, first.text, declares)
     expression = plan.combination.expression
     if expression is None:
         raise TypeError("a state is combined by its struct")
@@ -149,8 +150,8 @@ def _over_registers(context: Context, plan: Reduction, kept: Point, result: str,
     point = source_point(plan, kept, zero | {axis: register(names[axis]) for axis in looped})
     start = plan.combination.identity if once else None
     value = _masked(context, plan, point)
-    node = Line(combine_line(expression, result, value))
-    begin = Line(f"{prefix}{result} = {start or first.text};")
+    node = combined(expression, result, value)
+    begin = first_value(plan, result, start or first.text, declares)
     return (begin, in_register_loops(context, plan, names, node, taken=start is None))
 
 

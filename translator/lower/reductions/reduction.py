@@ -9,7 +9,7 @@ from ...ir.nodes import Expr
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.point import Index, Point, point_of
-from ..text.unit import Loop, Node
+from ..text.unit import Assignment, Declaration, Node, unrolled
 from .combine import Combination
 
 
@@ -41,6 +41,11 @@ class Reduction:
         return every_bit and bool(self.warp_bits)
 
 
+def first_value(plan: Reduction, result: str, value: str, declares: bool) -> Declaration | Assignment:
+    """What a result begins with, in a declaration where this is the first that is heard of it."""
+    return Declaration(plan.combination.state, result, value) if declares else Assignment(result, value)
+
+
 def source_point(plan: Reduction, kept: Point, indices: Mapping[int, Index]) -> Point:
     """The element of the source at a kept element and at given registers along the reduced axes."""
     chosen: list[Index] = []
@@ -64,9 +69,7 @@ def in_register_loops(context: Context, plan: Reduction, names: Sequence[str], n
     begin = "1" if taken and len(looped) == 1 else "0"
     for axis in reversed(looped):
         count = context.count(plan.source.axes[axis])
-        node = Loop(
-            f"for (int {names[axis]} = {begin}; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True
-        )
+        node = unrolled(names[axis], count, (node,), start=begin)
     return node
 
 

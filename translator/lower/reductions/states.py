@@ -14,10 +14,11 @@ from ..context import Context
 from ..shared.convert import Move, moved
 from ..text.element import indexed
 from ..text.point import FIRST, Point, register
-from ..text.unit import Branch, Line, Node
+from ..text.register_loops import axis_indices, each_register
+from ..text.unit import Assignment, Branch, Declaration, Node
 from .combine_struct import in_braces
 from .levels import over_lanes, over_warps
-from .reduction import Reduction, in_register_loops, loop_names, source_point
+from .reduction import Reduction, first_value, in_register_loops, loop_names, source_point
 
 
 def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple[Node, ...]:
@@ -28,10 +29,10 @@ def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple
     name = context.names.variable(state)
     layout = plan.kept if plan.kept.rank else None
     single = layout is None or not layout.array_axes()
-    nodes: list[Node] = [] if single else [Line(f"{plan.combination.state} {name}{context.dimensions(layout)};")]
+    nodes: list[Node] = [] if single else [Declaration(plan.combination.state, name, sides=context.dimensions(layout))]
 
     def fields(point: Point) -> str:
-        texts = [context.speller.text(operand, point) for operand in plan.operands]
+        texts = [context.speller.spell(operand, point) for operand in plan.operands]
         values = [in_braces(text, one.type.dtype.cuda) for text, one in zip(texts, plan.operands, strict=True)]
         if len(plan.combination.fields) > len(values):
             shape = plan.operands[0].type.shape
@@ -45,11 +46,10 @@ def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple
 
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, state, point)
-        declared = f"{plan.combination.state} " if single else ""
-        own = _states_over_registers(context, plan, point, result, fields, declared)
+        own = _states_over_registers(context, plan, point, result, fields, single)
         return over_lanes(context, plan, result, own)
 
-    nodes += context.each_register(plan.kept, one_kept)
+    nodes += each_register(context, plan.kept, one_kept)
     if plan.warp_bits:
         nodes += over_warps(context, statement, plan, name)
     for number, target in enumerate(statement.targets):
@@ -81,17 +81,17 @@ def _goes_to_memory(context: Context, target: Variable) -> bool:
 
 
 def _states_over_registers(
-    context: Context, plan: Reduction, kept: Point, result: str, fields: Callable[[Point], str], declared: str
+    context: Context, plan: Reduction, kept: Point, result: str, fields: Callable[[Point], str], declares: bool
 ) -> tuple[Node, ...]:
-    names = loop_names(plan, kept, context.axis_indices(plan.source))
+    names = loop_names(plan, kept, axis_indices(context, plan.source))
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = dict.fromkeys(plan.axes, FIRST)
-    first = Line(f"{declared}{result} = {fields(source_point(plan, kept, zero))};")
+    first = first_value(plan, result, fields(source_point(plan, kept, zero)), declares)
     if not looped:
         return (first,)
     point = source_point(plan, kept, zero | {a: register(names[a]) for a in looped})
     struct = plan.combination.struct
-    node: Node = Line(f"{result} = {struct}::combine({result}, {fields(point)});")
+    node: Node = Assignment(result, f"{struct}::combine({result}, {fields(point)})")
     if len(looped) > 1:  # the very first element is the start
         node = Branch(" || ".join(f"{names[axis]} > 0" for axis in looped), (node,))
     return (first, in_register_loops(context, plan, names, node))
@@ -106,34 +106,32 @@ def _unpack(
     of_floats = combine.op in ("argmax", "argmin") and plan.operands[0].type.dtype.is_floating()
 
     # Of two NaN, lanes may keep either's index: of nothing but NaN, every lane would have another one.
-    settled, comment = of_floats and field == "index", "0 where all are NaN"
+    settled = of_floats and field == "index"
+    comment = "0 where all are NaN" if settled else ""
 
     def found(state: str) -> str:
         return f"{state}.value == {state}.value ? {state}.index : 0" if settled else f"{state}.{field}"
 
-    def found_line(line: Line) -> Line:
-        return replace(line, comment=comment) if settled else line
-
     def one(point: Point) -> tuple[Node, ...]:
         left, right = indexed(context, name, target, point), indexed(context, state, target, point)
-        return (found_line(Line(f"{left} = {found(right)};")),)
+        return (Assignment(left, found(right), comment=comment),)
 
     if layout is None:
-        (bound,) = context.bind_scalar(statement, target, found(state))
-        return (found_line(bound),) if isinstance(bound, Line) else (bound,)
+        return context.bind_scalar(statement, target, found(state), comment)
     if layout == plan.kept:
-        declare, values = context.declare(statement, target, layout), context.each_register(plan.kept, one)
+        declare, values = context.declare(statement, target, layout), each_register(context, plan.kept, one)
         if declare and layout.register_shape() == (1,) * layout.rank:
-            return (found_line(context.defined(target, layout, found(state))),)
+            return (context.defined(target, layout, found(state), comment=comment),)
         return (*declare, *values)
     own = context.beside(statement, target, "reduced")
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))
     declaration = context.declaration(own, plan.kept)
     if not plan.kept.array_axes():
-        unpacked: tuple[Node, ...] = (found_line(Line(f"const {declaration} = {found(state)};")),)
+        whole = replace(declaration, value=found(state), constant=True, comment=comment)
+        unpacked: tuple[Node, ...] = (whole,)
     else:
-        unpacked = (Line(f"{declaration};"), *context.each_register(plan.kept, one))
+        unpacked = (declaration, *each_register(context, plan.kept, one))
     return (
         *unpacked,
         *context.declare(statement, target, layout),

@@ -42,7 +42,7 @@ def place(context: Context, point: Point, shape: tuple[int, ...]) -> str:
     return "".join(subscripts) or "[0]"
 
 
-def number_of(context: Context, bits: tuple[int, ...], thread_bits: int) -> Text:
+def thread_number(context: Context, bits: tuple[int, ...], thread_bits: int) -> Text:
     """The number that some bits of the thread's index spell."""
     layout = Layout((bits,), thread_bits)
     return coordinate(point_of(layout, (FIRST,)), 0, context.axis_names)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ...frozen import frozen
 from ...hardware import LANE_BITS, WORD_BYTES
@@ -18,7 +19,8 @@ from ..context import Context
 from ..text.element import indexed, run_at
 from ..text.operators import ZERO, Text, exclusive_or, infix
 from ..text.point import KNOWN, Point, PointBit, coordinate, parted, register_index
-from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
+from ..text.register_loops import axis_indices, each_register
+from ..text.unit import Assignment, Branch, Comment, Line, Node, Shared, unrolled
 from .arrays import dimensions
 
 
@@ -106,17 +108,17 @@ def _shuffle(context: Context, move: Move, declares: bool) -> list[Node]:
         )
         kept = Point(point.layout, point.indices, registers)
         index = "".join(f"[{register_index(kept, axis)}]" for axis in held.array_axes())
-        target = f"const {declaration}" if at_once else indexed(context, move.name, variable, point)
-        return (
-            Line(f"{target} = __shfl_sync(ALL_LANES, {move.source}{index}, {_source_lane(context, point, held)});"),
-        )
+        text = f"__shfl_sync(ALL_LANES, {move.source}{index}, {_source_lane(context, point, held)})"
+        if at_once:
+            return (replace(declaration, value=text, constant=True),)
+        return (Assignment(indexed(context, move.name, variable, point), text),)
 
     declaration = context.declaration(variable, wanted, move.name)
     at_once = declares and wanted.num_registers == 1
     return [
         Comment(f"{variable.name} moves within each warp to the lanes that use it below."),
-        *([Line(f"{declaration};")] if declares and not at_once else []),
-        *context.each_register(wanted, one),
+        *([declaration] if declares and not at_once else []),
+        *each_register(context, wanted, one),
     ]
 
 
@@ -131,7 +133,7 @@ def _swaps_of_runs(move: Move) -> tuple[tuple[int, int, int], ...]:
 
 def _swap(context: Context, move: Move, swaps: tuple[tuple[int, int, int], ...], declares: bool) -> list[Node]:
     helper, lane = context.use_helper("swap_with_lane"), context.lane()
-    outer, names = move.wanted.array_axes()[:-1], context.axis_indices(move.wanted)
+    outer, names = move.wanted.array_axes()[:-1], axis_indices(context, move.wanted)
     index = "".join(f"[{names[axis]}]" for axis in outer)
     nodes: tuple[Node, ...] = tuple(
         Line(f"{helper}<{1 << place}, {1 << bit}>({move.name}{index}, {source}{index}, {lane});")
@@ -139,12 +141,12 @@ def _swap(context: Context, move: Move, swaps: tuple[tuple[int, int, int], ...],
     )
     for axis in reversed(outer):
         count, name = context.count(move.wanted.axes[axis]), names[axis]
-        nodes = (Loop(f"for (int {name} = 0; {name} < {count}; ++{name})", nodes, unroll=True),)
+        nodes = (unrolled(name, count, nodes),)
     longer = move.wanted.run(move.wanted.rank - 1) > move.held.run(move.held.rank - 1)
     why = "so that each has a longer run of it" if longer else "to those that compute with it"
     return [
         Comment(f"{move.variable.name} moves between neighbouring lanes, {why}."),
-        *([Line(f"{context.declaration(move.variable, move.wanted, move.name)};")] if declares else []),
+        *([context.declaration(move.variable, move.wanted, move.name)] if declares else []),
         *nodes,
     ]
 
@@ -212,40 +214,45 @@ def _exchange(context: Context, statement: Statement, move: Move, purpose: str, 
     array = Shared(shared, context.element_ctype(variable), dimensions(context, shape), size, comment, align)
     context.shared.exchange(statement, purpose, variable, array)
 
-    def accesses(name: str, layout: Layout, width: int, one: str, several: str) -> tuple[Node, ...]:
-        """Loops over the accesses of a thread to the array; `one` and `several` spell them."""
-        access = Access(way.axis, width, (), ())
-
-        def spelled(point: Point) -> tuple[Node, ...]:
-            element = indexed(context, name, variable, point)
-            place = f"{shared}{_place(context, point, shape, way.swizzle)}"
-            if width == 1:
-                return (Line(one.format(element=element, place=place)),)
-            count = width_name(context, layout, access)
-            return (Line(several.format(width=count, run=run_at(element), place=f"&{place}")),)
-
-        if width == 1:
-            return context.each_register(layout, spelled)
-        context.needs.packets.add(width * itemsize)
-        return vectors(context, layout, access, spelled)
-
+    declaration = context.declaration(variable, wanted, move.name)
+    at_once = declares and wanted.num_registers == 1
     store, load = (
         context.use_helper(helper, helper, kind="", modifier="", bools=False) if width > 1 else ""
         for helper, width in (("store_vec", written), ("load_vec", read))
     )
-    writes = accesses(move.source, held, written, "{place} = {element};", f"{store}<{{width}}>({{place}}, {{run}});")
+
+    def put(element: str, place: str, count: str) -> Node:
+        return Line(f"{store}<{count}>(&{place}, {run_at(element)});") if count else Assignment(place, element)
+
+    def get(element: str, place: str, count: str) -> Node:
+        if count:
+            return Line(f"{load}<{count}>({run_at(element)}, &{place});")
+        return replace(declaration, value=place, constant=True) if at_once else Assignment(element, place)
+
+    def accesses(name: str, layout: Layout, width: int, one: Callable[[str, str, str], Node]) -> tuple[Node, ...]:
+        """Loops over the accesses of a thread to the array; `one` is that of an element, or of so many."""
+        access = Access(way.axis, width, (), ())
+
+        def spelled(point: Point) -> tuple[Node, ...]:
+            place = f"{shared}{_place(context, point, shape, way.swizzle)}"
+            count = width_name(context, layout, access) if width > 1 else ""
+            return (one(indexed(context, name, variable, point), place, count),)
+
+        if width == 1:
+            return each_register(context, layout, spelled)
+        context.needs.packets.add(width * itemsize)
+        return vectors(context, layout, access, spelled)
+
+    writes = accesses(move.source, held, written, put)
     if guard := copies_guard(context, held):
         writes = (Branch(guard, writes),)
-    declaration = context.declaration(variable, wanted, move.name)
-    at_once = declares and wanted.num_registers == 1
-    target = f"const {declaration}" if at_once else "{element}"
-    reads = accesses(move.name, wanted, read, f"{target} = {{place}};", f"{load}<{{width}}>({{run}}, {{place}});")
+    reads = accesses(move.name, wanted, read, get)
     return _Exchange(
         variable,
         shared,
         bool(way.swizzle.pairs),
         writes=(*context.before_write(shared), *writes),
-        reads=(*([Line(f"{declaration};")] if declares and not at_once else []), *reads),
+        reads=(*([declaration] if declares and not at_once else []), *reads),
     )
 
 

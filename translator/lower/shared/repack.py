@@ -10,7 +10,8 @@ from ..context import Context
 from ..text.element import indexed
 from ..text.operators import Text
 from ..text.point import Point, coordinate
-from ..text.unit import Branch, Comment, Line, Node, Shared, Spelled
+from ..text.register_loops import each_register
+from ..text.unit import Assignment, Branch, Comment, Node, Shared
 
 
 def lower_repack(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -31,16 +32,16 @@ def lower_repack(context: Context, statement: Assign) -> tuple[Node, ...]:
 
     def write(point: Point) -> tuple[Node, ...]:
         value = context.speller.text(operand, point)
-        line = Line(f"{shared}[{_place(context, point, operand.type.shape)}] = {value};")
+        line = Assignment(f"{shared}[{_place(context, point, operand.type.shape)}]", value)
         inside = _inside(context, point, operand.type.shape)
         return (Branch(inside, (line,)),) if inside else (line,)
 
     def read(point: Point) -> tuple[Node, ...]:
         place, inside = _place(context, point, target.type.shape), _inside(context, point, target.type.shape)
         place = f"{inside} ? {place} : 0" if inside else place  # padding has no element, any will do
-        return (Spelled("assign", {"target": indexed(context, name, target, point), "value": f"{shared}[{place}]"}),)
+        return (Assignment(indexed(context, name, target, point), f"{shared}[{place}]"),)
 
-    writes = context.each_register(source, write)
+    writes = each_register(context, source, write)
     if guard := copies_guard(context, source):
         writes = (Branch(guard, writes),)
     nodes: list[Node] = [
@@ -49,7 +50,7 @@ def lower_repack(context: Context, statement: Assign) -> tuple[Node, ...]:
         *writes,
         *context.barrier("all elements are in shared memory"),
         *context.declare(statement, target, layout),
-        *context.each_register(layout, read),
+        *each_register(context, layout, read),
     ]
     context.shared.being_read.add(shared)
     return tuple(nodes)

@@ -18,7 +18,8 @@ from ..products.operand import element_place, place_line, place_text
 from ..text.element import indexed, run_at
 from ..text.operators import sum_text
 from ..text.point import Point
-from ..text.unit import Line, Loop, Node
+from ..text.register_loops import inner_index
+from ..text.unit import Assignment, Declaration, Line, Node, unrolled
 
 PAIRS_IN_PIECE = (REGISTER, 2, 3, 4)  # byte = lane / 4 * 2 + register, of the 16 bytes of a row of a matrix
 LINES = 32  # of four matrices
@@ -54,7 +55,7 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
         naming, place = place_line(context, element_place(context, tile, source, at), source.name, several)
         element = indexed(context, name, target, point)
         if width == 1:
-            return (*naming, Line(f"{element} = {base}[{place}];"))
+            return (*naming, Assignment(element, f"{base}[{place}]"))
         if width * tile.itemsize == PAIR_BYTES and layout.vector(tile.fast) >= width > 1:
             pair = context.use_helper("load_byte_pair")
             return (*naming, Line(f"{pair}({run_at(element)}, &{base}[{place}]);"))
@@ -63,20 +64,16 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
         count = width_name(context, layout, access)
         if layout.vector(tile.fast) >= width:
             return (*naming, Line(f"{helper}<{count}>({run_at(element)}, &{base}[{place}]);"))
-        loaded, i = context.names.shared_index("loaded"), context.inner_index("i", layout)
+        loaded, i = context.names.shared_index("loaded"), inner_index(context, "i", layout)
         moved = tuple(
             f"[{sum_text(point.indices[axis].text, i) if axis == tile.fast else point.indices[axis].text}]"
             for axis in layout.array_axes()
         )
         return (
             *naming,
-            Line(f"{ctype(target.type)} {loaded}[{count}];"),
+            Declaration(ctype(target.type), loaded, sides=f"[{count}]"),
             Line(f"{helper}<{count}>({loaded}, &{base}[{place}]);"),
-            Loop(
-                f"for (int {i} = 0; {i} < {count}; ++{i})",
-                (Line(f"{name}{''.join(moved)} = {loaded}[{i}];"),),
-                unroll=True,
-            ),
+            unrolled(i, count, (Assignment(f"{name}{''.join(moved)}", f"{loaded}[{i}]"),)),
         )
 
     return (*context.declare(statement, target, layout), *vectors(context, layout, access, read))
@@ -123,10 +120,10 @@ def _matrices(context: Context, target: Variable, layout: Layout, tile: SharedTi
     nodes: tuple[Node, ...] = (*naming, Line(f"{helper}({upper}, {lower}, &{base}[{at}]);"))
     if count > 1:
         limit = f"{context.count(layout.axes[columns])} / {MATRIX_PAIRS}"
-        nodes = (Loop(f"for (int {v} = 0; {v} < {limit}; ++{v})", nodes, unroll=True),)
+        nodes = (unrolled(v, limit, nodes),)
     if pieces > 1:
         limit = f"{context.count(down)} / 2"
-        nodes = (Loop(f"for (int {r} = 0; {r} < {limit}; ++{r})", nodes, unroll=True),)
+        nodes = (unrolled(r, limit, nodes),)
     return nodes
 
 
@@ -163,4 +160,4 @@ def _byte_pairs(context: Context, target: Variable, layout: Layout, tile: Shared
     if count == 1:
         return nodes
     limit = f"{context.count(layout.axes[tile.slow])} / {OWN}"
-    return (Loop(f"for (int {v} = 0; {v} < {limit}; ++{v})", nodes, unroll=True),)
+    return (unrolled(v, limit, nodes),)

@@ -22,8 +22,9 @@ from ..shared.turns import STORES
 from ..text.element import run_at
 from ..text.operators import ZERO, Text
 from ..text.point import FIRST, point_of, register, vector_start
+from ..text.register_loops import axis_indices, inner_index
 from ..text.rounding import materialised
-from ..text.unit import Branch, Line, Loop, Node, Shared
+from ..text.unit import Assignment, Branch, Declaration, Line, Loop, Node, Shared, const, unrolled
 from .matrix_store import stores_across, stores_matrices, write_across, write_matrices
 from .rings import box_copies
 
@@ -56,7 +57,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     if tile.stages > 1:
         buffers, buffer = _buffers(context, tile), context.names.shared_index("buffer")
         stage = f"[{buffer}]"
-        body.append(Line(f"const int {buffer} = {pieces.number} % {buffers};"))
+        body.append(const("int", buffer, f"{pieces.number} % {buffers}"))
     else:
         again = pieces.count > 1 or _runs_again(context, statement) or context.shared.takes_turns(array)
         told = pieces.count == 1 and call.attribute("overwrites")  # then all copies are complete
@@ -230,7 +231,7 @@ def _write(
         return write_matrices(context, variable, layout, tile, array, own and f"{pieces.number} * {own}", limit)
     if stores_across(layout, tile) and not cut:
         return write_across(context, variable, layout, tile, array)
-    v, r = context.names.shared_index("v"), context.axis_indices(layout)[slow]
+    v, r = context.names.shared_index("v"), axis_indices(context, layout)[slow]
     inside = vector_start(Text(v), width_text) if width > 1 else register(v)
     inside = inside if vectors > 1 else vector_start(ZERO, width_text)
     row = register(r) if rows > 1 else FIRST
@@ -242,16 +243,16 @@ def _write(
         element = f"{pieces.number} * {own} + {element}" if element != "0" else f"{pieces.number} * {own}"
     subscripts = {slow: f"[{row.text}]" if rows > 1 else "", fast: f"[{element}]" if layout.registers(fast) > 1 else ""}
     source = context.names.variable(variable) + "".join(subscripts[axis] for axis in layout.array_axes())
-    line = Line(f"{array}[{place}] = {source};")
+    line: Node = Assignment(f"{array}[{place}]", source)
     if width > 1:
         context.needs.packets |= {width * tile.itemsize}
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
         run = run_at(source)
         if layout.vector(fast) < width:  # neighbours in memory, not in the thread's array
-            run, i = context.names.shared_index("run"), context.inner_index("i", layout)
+            run, i = context.names.shared_index("run"), inner_index(context, "i", layout)
             one = source.replace(subscripts[fast], f"[{element} + {i}]" if element != "0" else f"[{i}]", 1)
-            gather = Loop(f"for (int {i} = 0; {i} < {width_text}; ++{i})", (Line(f"{run}[{i}] = {one};"),), unroll=True)
-            naming = (*naming, Line(f"{ctype(variable.type)} {run}[{width_text}];"), gather)
+            gather = unrolled(i, width_text, (Assignment(f"{run}[{i}]", one),))
+            naming = (*naming, Declaration(ctype(variable.type), run, sides=f"[{width_text}]"), gather)
         line = Line(f"{helper}<{width_text}>(&{array}[{place}], {run});")
     nodes: tuple[Node, ...] = (*naming, line)
     if vectors > 1:
@@ -261,9 +262,9 @@ def _write(
             if cut and width > 1
             else context.constant("PIECE_VECS", vectors, comment, topic="stores")
         )
-        nodes = (Loop(f"for (int {v} = 0; {v} < {limit}; ++{v})", nodes, unroll=True),)
+        nodes = (unrolled(v, limit, nodes),)
     if rows > 1:
-        nodes = (Loop(f"for (int {r} = 0; {r} < {context.count(layout.axes[slow])}; ++{r})", nodes, unroll=True),)
+        nodes = (unrolled(r, context.count(layout.axes[slow]), nodes),)
     return nodes
 
 

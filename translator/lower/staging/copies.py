@@ -16,7 +16,8 @@ from ..text.element import element_text, indexed
 from ..text.literals import literal_text
 from ..text.operators import Text
 from ..text.point import Point
-from ..text.unit import Branch, Line, Node, Spelled
+from ..text.register_loops import each_register
+from ..text.unit import Assignment, Branch, Line, Node
 from .names_ahead import named_elements
 
 
@@ -92,7 +93,7 @@ def copy_tile(context: Context, statement: Assign, array: str, condition: str = 
     if not is_asynchronous(context, statement):
         variable = ahead_registers(context, statement)
         name = context.names.variable(variable)
-        declare = Line(f"{context.declaration(variable, context.schedule.layouts[statement.target], name)};")
+        declare = context.declaration(variable, context.schedule.layouts[statement.target], name)
         return (declare, *fetch_tile(context, statement), *put_tile(context, statement, array))
     target = statement.target
     tile, layout = context.schedule.staged[target], context.schedule.layouts[target]
@@ -124,9 +125,9 @@ def fetch_tile(context: Context, statement: Assign) -> tuple[Node, ...]:
         value = element_text(context, pointer, point)
         if condition := all_tests(context, access, point):
             value = Text(f"{condition.within(4)} ? {value.within(4)} : {zero}", 3)
-        return (Spelled("assign", {"target": indexed(context, name, variable, point), "value": value.text}),)
+        return (Assignment(indexed(context, name, variable, point), value.text),)
 
-    return context.each_register(layout, one)
+    return each_register(context, layout, one)
 
 
 def put_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...]:
@@ -141,9 +142,9 @@ def put_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...
     def one(point: Point) -> tuple[Node, ...]:
         value = indexed(context, name, variable, point)
         naming, place = place_line(context, element_place(context, tile, target, point), target.name, in_loop)
-        return (*naming, Line(f"{array}[{place}] = {value};"))
+        return (*naming, Assignment(f"{array}[{place}]", value))
 
-    nodes = context.each_register(layout, one)
+    nodes = each_register(context, layout, one)
     if guard := copies_guard(context, layout):
         return (Branch(guard, nodes),)
     return nodes

@@ -16,8 +16,7 @@ from ...language.dtypes import int32
 from ...schedule.accesses.unrolled import stays_rolled, unrolls_by_itself
 from ..context import Context, ctype
 from ..text.operators import Text
-from ..text.spell import assigned
-from ..text.unit import Branch, Line, Loop, Node
+from ..text.unit import Branch, Loop, Node, const
 
 ONE = Text("1")
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]  # what lowers the body of a loop
@@ -46,9 +45,7 @@ def find_bounds(context: Context, statement: For) -> tuple[list[Node], Bounds]:
         text = context.speller.spell(bound)
         if changed.intersection(used_variables(bound)):
             name = context.names.variable(context.beside(statement, variable, word))
-            nodes.append(
-                Line(f"const {ctype(variable.type)} {name} = {text.text};", "the loop's bounds are taken once")
-            )
+            nodes.append(const(ctype(variable.type), name, text.text, "the loop's bounds are taken once"))
             text = Text(name)
         texts.append(text)
     return nodes, Bounds(*texts)
@@ -100,15 +97,15 @@ def surely_runs(loop: For, trips: int = 1) -> bool:
 
 def for_header(statement: For, counter: str, bounds: Bounds) -> str:
     """The head of a loop that counts in `counter`."""
-    start, step = bounds.start.text, bounds.step.text
     kind = ctype(statement.variable.type)
     if isinstance(statement.step, Literal) and abs(int(statement.step.value)) == 1:
         advance = f"--{counter}" if statement.descending else f"++{counter}"
     elif isinstance(statement.step, Literal) and int(statement.step.value) < 0:
         advance = f"{counter} -= {_size(statement.step)}"
     else:
-        advance = f"{counter} += {assigned(step)}"
-    return f"for ({kind} {counter} = {assigned(start)}; {compared(statement, Text(counter), bounds.stop)}; {advance})"
+        advance = f"{counter} += {bounds.step.assigned}"
+    test = compared(statement, Text(counter), bounds.stop)
+    return f"for ({kind} {counter} = {bounds.start.assigned}; {test}; {advance})"
 
 
 def _size(step: Literal) -> str:

@@ -16,7 +16,7 @@ from ...schedule.staging.producer import makes_load_map
 from ..context import Context
 from ..products.formats import line_elements, swizzle_bytes
 from ..shared.arrays import side_text
-from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
+from ..text.unit import Branch, Comment, Line, Loop, Node, Shared, const
 from .box_store import sharing, stored_box
 from .ring_barriers import barrier_name, parity_of, position_name, stages_name
 
@@ -42,7 +42,7 @@ def begin_maps(context: Context, loads: bool) -> tuple[Node, ...]:
     take = "take_map_slot()" if loads else f"{_storing(context, maps)} ? take_map_slot() : 0"
     context.role.before_return = _given_back(context, maps, loads)
     return (
-        Line(f"const int {slot} = {take};", "" if loads else "of those that start copies"),
+        const("int", slot, take, "" if loads else "of those that start copies"),
         *(Line(f"TensorMap& {one.name} = made_maps[{slot}].{one.name};") for one in maps),
     )
 

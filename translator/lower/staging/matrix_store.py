@@ -10,7 +10,7 @@ from ...schedule.tiles.layout import REGISTER, Layout, bits_of
 from ..context import Context
 from ..shared.arrays import side_text
 from ..text.element import run_at
-from ..text.unit import Line, Loop, Node
+from ..text.unit import Line, Node, unrolled
 
 ITEM_BYTES = 2  # of stmatrix's elements
 OWN = 4  # elements that a lane has in each of its two rows of 16 columns
@@ -70,7 +70,7 @@ def write_across(
     store = Line(f"{helper}<{sides}, {count}>({array}, {at}, {', '.join(f'{name}[{column}]' for column in columns)});")
     if not several:
         return (store,)
-    return (Loop(f"for (int {c} = 0; {c} < {context.count(layout.axes[1])}; {c} += 2)", (store,), unroll=True),)
+    return (unrolled(c, context.count(layout.axes[1]), (store,), step=2),)
 
 
 def write_matrices(
@@ -97,4 +97,4 @@ def write_matrices(
     store = Line(f"{helper}<{sides}, {count}>({array}, {at}, {sources});")
     if not several:
         return (store,)
-    return (Loop(f"for (int {r} = 0; {r} < {context.count(layout.axes[0])}; {r} += 2)", (store,), unroll=True),)
+    return (unrolled(r, context.count(layout.axes[0]), (store,), step=2),)

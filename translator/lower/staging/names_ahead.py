@@ -21,7 +21,7 @@ from ...ir.walk import MOVES, assigned_variables, children, statements, subexpre
 from ..context import Context, ctype
 from ..text.point import Point
 from ..text.tags import tag
-from ..text.unit import Line, Node
+from ..text.unit import Node, const
 
 FEWEST = 2  # operations of a scalar that gets a name, quotients and remainders counted twice
 FEWEST_OF_INDEX = 3  # the same of an index, which has its name at every element
@@ -74,8 +74,7 @@ def _named(context: Context, loop: For, statement: Assign) -> Variable:
 def _defined(context: Context, variable: Variable, statement: Assign, text: str) -> list[Node]:
     """The line that gives a name to what a statement computes, below that statement."""
     origin = replace(statement.origin.noted(REMARK), comments=(), blank_before=False)
-    line = f"const {ctype(variable.type)} {context.names.variable(variable)} = {text};"
-    return [*tag(origin, "", False), Line(line)]
+    return [*tag(origin, "", False), const(ctype(variable.type), context.names.variable(variable), text)]
 
 
 def _values(loop: For) -> dict[Expr, Assign]:

@@ -33,7 +33,7 @@ from ..shared.convert import conversions_before
 from ..text.operators import Text
 from ..text.point import Point
 from ..text.tags import tag
-from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
+from ..text.unit import Branch, Comment, Declaration, Lambda, Line, Loop, Node, Shared, const
 from .copies import tile_comment
 from .loop_bounds import Body, Bounds, compared, for_header, if_any_trip, steps_on, surely_runs, trips_of
 from .names_ahead import named_elements, names_ahead
@@ -213,10 +213,10 @@ def copies_ahead(
         *reading.before,
         *values.before,
         Comment(f"Starts the loads of the iteration at `{name}`{' into a stage' if several else ''}."),
-        Loop(f"const auto {load_tiles} = [&]({parameters})", tuple(copies), closing="};"),
+        Lambda(load_tiles, parameters, tuple(copies)),
     ]
     more = (
-        Line(f"const {kind} {ahead} = {steps_on(Text(name), Text(stages or '1'), bounds.step).text};"),
+        const(kind, ahead, steps_on(Text(name), Text(stages or "1"), bounds.step).text),
         Branch(compared(statement, Text(ahead), bounds.stop), (Line(f"{load_tiles}({ahead}{stage});"),)),
         Line("cp_async_commit();", "possibly of nothing: one group per iteration"),
     )
@@ -254,11 +254,11 @@ def lower_own_loop(context: Context, statement: For, ring: Ring, bounds: Bounds,
     copies = copies_ahead(context, statement, ring, bounds, stages, body)
     trip = [
         *copies.arrival,
-        *((Line(f"const int {stage_word(context, ring)} = {used or name} % {stages};"),) if several else ()),
+        *((const("int", stage_word(context, ring), f"{used or name} % {stages}"),) if several else ()),
         *lower_body(context, statement, body),
         *((Line(f"++{used};"),) if used else ()),
     ]
-    count = (Line(f"int {used} = 0;", "stages so far"),) if used else ()
+    count = (Declaration("int", used, "0", comment="stages so far"),) if used else ()
     context.shared.being_read.update(copies.arrays)
     return (*copies.functions, *copies.first, *count, trips_of(context, statement, header, tuple(trip)))
 
@@ -279,8 +279,8 @@ def _first_copies(
     return (Loop(f"for (int {count} = 0; {count} < {stages}; ++{count})", (*naming, some, commit)),)
 
 
-def named_iteration(loop: For, name: str, iteration: Text) -> tuple[tuple[Line, ...], Text]:
+def named_iteration(loop: For, name: str, iteration: Text) -> tuple[tuple[Node, ...], Text]:
     """Gives an iteration a name where it is a sum: (the line that does so, the name)."""
     if iteration.operator not in ("+", "-"):
         return (), iteration
-    return (Line(f"const {ctype(loop.variable.type)} {name} = {iteration.text};"),), Text(name)
+    return (const(ctype(loop.variable.type), name, iteration.text),), Text(name)

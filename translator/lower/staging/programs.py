@@ -6,8 +6,9 @@ Where the user keeps a program's number along an axis, the loop counts it under 
 from __future__ import annotations
 
 from ...ir.nodes import Assign, Call, Kernel, Statement, Variable
+from ..blocks import lower_program
 from ..context import Context
-from ..statements import lower_program, repeated
+from ..control_flow import repeated
 from ..text.unit import Loop, Node
 
 

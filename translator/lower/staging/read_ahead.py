@@ -20,7 +20,7 @@ from ..shared.convert import conversions_before
 from ..text.literals import literal_text
 from ..text.operators import Text
 from ..text.tags import tag
-from ..text.unit import Branch, Comment, Line, Loop, Node
+from ..text.unit import Branch, Comment, Declaration, Lambda, Line, Node
 from .loop_bounds import Body, Bounds, compared, steps_on, surely_runs
 
 
@@ -91,7 +91,7 @@ def read_ahead(context: Context, loop: For, ring: Ring, copied: Sequence[Assign]
                 Comment(
                     f"Reads where {what} of the iteration at `{name}` {'lie' if distance == 1 else 'lies'} in memory."
                 ),
-                Loop(f"const auto {function} = [&]({kind} {name})", tuple(reading), closing="};"),
+                Lambda(function, f"{kind} {name}", tuple(reading)),
             ]
     return ReadingAhead((*prepare, *registers, *filling), tuple(functions), loop, bounds)
 
@@ -127,7 +127,7 @@ def read_values(context: Context, loop: For, ring: Ring, copied: Sequence[Assign
     name, kind = context.names.variable(loop.variable), ctype(loop.variable.type)
     function = context.names.once("read_values", ("values", loop))
     what = Comment(f"Reads the values of the iteration at `{name}`.")
-    filling = Loop(f"const auto {function} = [&]({kind} {name})", tuple(reading), closing="};")
+    filling = Lambda(function, f"{kind} {name}", tuple(reading))
     found = ReadingAhead((*registers, what, filling), (function,), loop, bounds)
     context.notes.after[loads[-1]] = found.behind_copies(name)
     return found
@@ -156,8 +156,8 @@ def _without_repetition(context: Context, loads: list[Assign], distances: dict[V
     return found
 
 
-def _register(context: Context, variable: Variable, comment: str) -> Line:
+def _register(context: Context, variable: Variable, comment: str) -> Declaration:
     """The declaration of what is read ahead."""
     layout = context.schedule.layouts.get(variable)
     start = "{}" if layout else "nullptr" if variable.type.is_pointer else literal_text(0, variable.type.dtype)
-    return Line(f"{context.declaration(variable, layout)} = {start};", comment)
+    return replace(context.declaration(variable, layout), value=start, comment=comment)

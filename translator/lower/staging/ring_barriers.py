@@ -6,7 +6,7 @@ from ...hardware import LAST_BARRIER, MBARRIER_BYTES, WARP_SIZE
 from ...ir.nodes import Variable
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context
-from ..text.unit import Branch, Line, Node, Shared
+from ..text.unit import Branch, Declaration, Line, Node, Shared, const
 from .own_stages import stage_word
 
 
@@ -92,21 +92,23 @@ def ring_counters(context: Context) -> tuple[Node, ...]:
     rings = context.schedule.rings.rings
     shared = {ring.like for ring in rings if ring.like}
     return tuple(
-        Line(
-            f"int {position_name(context, ring)} = 0;",
-            f"stages so far{', over all loops that use them' if ring.loop in shared else ''}",
+        Declaration(
+            "int",
+            position_name(context, ring),
+            "0",
+            comment=f"stages so far{', over all loops that use them' if ring.loop in shared else ''}",
         )
         for ring in rings
         if ring.kind == "tma" and ring.counted and not ring.like
     )
 
 
-def stage_lines(context: Context, ring: Ring) -> tuple[Line, Line, str]:
+def stage_lines(context: Context, ring: Ring) -> tuple[Node, Node, str]:
     """The declarations of `stage` and of the parity of this use, and the name of the latter."""
     position, stages = position_name(context, ring), stages_name(context, ring)
     parity = context.names.shared_index("parity")
-    stage = Line(f"const int {stage_word(context, ring)} = {position} % {stages};")
-    return stage, Line(f"const int {parity} = {parity_of(position, stages)};"), parity
+    stage = const("int", stage_word(context, ring), f"{position} % {stages}")
+    return stage, const("int", parity, parity_of(position, stages)), parity
 
 
 def parity_of(count: str, stages: str) -> str:

@@ -21,7 +21,7 @@ from ..context import Context, ctype
 from ..shared.convert import conversions_before
 from ..text.operators import Text
 from ..text.tags import tag
-from ..text.unit import Branch, Comment, Line, Loop, Node, words
+from ..text.unit import Branch, Comment, Declaration, Lambda, Line, Loop, Node, const, words
 from .copies import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
 from .loop_bounds import ONE, Body, Bounds, compared, for_header, if_any_trip, steps_on, surely_runs, trips_of
 from .names_ahead import names_ahead
@@ -248,16 +248,16 @@ def _filling(
     return _Filling(tuple(functions), direct, bool(putting), bool(aligning), late)
 
 
-def _registers(context: Context, load: Assign, array: str) -> Line:
+def _registers(context: Context, load: Assign, array: str) -> Declaration:
     """The registers in which a tile waits for its place."""
     variable = ahead_registers(context, load)
-    text = context.declaration(variable, context.schedule.layouts[load.target], context.names.variable(variable))
-    return Line(f"{text};", f"{array} on its way: no asynchronous copy can take it")
+    declaration = context.declaration(variable, context.schedule.layouts[load.target])
+    return replace(declaration, comment=f"{array} on its way: no asynchronous copy can take it")
 
 
 def _function(what: str, name: str, parameters: list[str], body: list[Node]) -> tuple[Node, Node]:
     """A function within the kernel, under what it does."""
-    return Comment(what), Loop(f"const auto {name} = [&]({', '.join(parameters)})", tuple(body), closing="};")
+    return Comment(what), Lambda(name, ", ".join(parameters), tuple(body))
 
 
 def _can_be_late(context: Context, loop: For, ring: Ring, loads: list[Assign], own: list[Assign]) -> bool:
@@ -293,7 +293,7 @@ def _first_loads(
             *context.barrier("everyone's share is there"),
             *if_any_trip(statement, bounds, (filling.align(names, bounds.start.text, "0"),)),
         ]
-    return (*nodes, *((Line(f"int {names.used} = 0;", "stages so far"),) if ring.counted else ()))
+    return (*nodes, *((Declaration("int", names.used, "0", comment="stages so far"),) if ring.counted else ()))
 
 
 def _trip(
@@ -317,12 +317,12 @@ def _trip(
     commit = Line("cp_async_commit();", "possibly of nothing: one group per iteration")
     last = Text(f"{names.stages} - 1", 12, "-")
     loads: list[Node] = [
-        Line(f"const {kind} {names.ahead} = {steps_on(Text(name), last, bounds.step).text};"),
+        const(kind, names.ahead, steps_on(Text(name), last, bounds.step).text),
         *filling.start(names, names.ahead, names.refill, names.later, more),
         *((commit,) if filling.asynchronous else ()),
     ]
     read = words((*inner, *loads))  # tiles whose rows are shifted have stages of their own
-    stage = [Line(f"const int {names.stage} = {names.position};")] if names.stage in read else []
+    stage = [const("int", names.stage, names.position)] if names.stage in read else []
     # Products that run by themselves do so while their threads start copies, which a single warpgroup gains nothing by.
     several = context.schedule.num_threads > WARPGROUP
     running = several and ring.overlapped and ring.stages > 2 and not filling.rows and not filling.through_registers

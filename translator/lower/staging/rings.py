@@ -30,7 +30,7 @@ from ..products.formats import box_count, box_elements, line_elements, stage_byt
 from ..products.operand import shared_array
 from ..shared.arrays import side_text
 from ..text.operators import Text
-from ..text.unit import Branch, Comment, Line, Loop, Node
+from ..text.unit import Branch, Comment, Line, Loop, Node, const, unrolled
 from .copies import tile_comment
 from .loop_bounds import Body, Bounds, for_header, has_trips, if_any_trip
 from .own_stages import copies_ahead, lower_body, stage_word
@@ -111,7 +111,7 @@ def _fixed_starts(context: Context, loop: For) -> tuple[Node, ...]:
             key = ("start", statement.target, number)
             name = context.names.once(f"{statement.target.name}_{word}", key)
             context.box_copies.fixed_starts[statement.target, number] = name
-            nodes.append(Line(f"const {ctype(arg.type)} {name} = {context.speller.text(arg)};"))
+            nodes.append(const(ctype(arg.type), name, context.speller.text(arg)))
     return tuple(nodes)
 
 
@@ -178,7 +178,7 @@ def _running_on(
     start: list[Node] = []
     end = list(products_complete(context, sums))
     if ring.counted:
-        start += [] if fixed_start else [Line(f"const int {first} = {position};")]
+        start += [] if fixed_start else [const("int", first, position)]
         end.append(Branch(f"{lane} == 0", (release,)))
     loop = (Loop(counting(context, statement, ring, bounds), tuple(trip)), *end)
     why = "ptxas serialises products if a path bypasses the wait for them"
@@ -216,7 +216,7 @@ def l2_policies(context: Context, copies: Mapping[Variable, Call]) -> tuple[Node
     for target, text in told.items():
         name = context.box_copies.policies[target] = context.names.once(f"{target.name}_policy", ("policy", target))
         why = "" if text else "several may read it"
-        nodes.append(Line(f"const auto {name} = {context.use_helper('l2_policy')}({text or 'false'});", why))
+        nodes.append(const("auto", name, f"{context.use_helper('l2_policy')}({text or 'false'})", why))
     return tuple(nodes)
 
 
@@ -288,4 +288,4 @@ def box_copies(
     box = context.names.shared_index("box")
     at[fast] = f"{box} * {line}" if at[fast] == "0" else f"{at[fast]} + {box} * {line}"
     each = copy(f"{array} + {box} * {elements}", at)
-    return (Loop(f"for (int {box} = 0; {box} < {boxes}; ++{box})", (each,), unroll=True),)
+    return (unrolled(box, boxes, (each,)),)

@@ -16,7 +16,7 @@ from ..context import Context, ctype
 from ..products.formats import chunk_elements
 from ..shared.arrays import side_text
 from ..text.operators import multiplied
-from ..text.unit import Comment, Line, Loop, Node, Shared
+from ..text.unit import Comment, Lambda, Line, Node, Shared
 from .copies import tile_comment
 from .ring_barriers import stages_name
 
@@ -87,9 +87,9 @@ def indexed(context: Context, statement: Assign, loop: For) -> tuple[str, tuple[
     word, counter = statement.target.name, context.names.variable(loop.variable)
     name = context.names.once(f"{word}_first", ("first", statement.target))
     text = context.speller.text(_args(statement)[0])
-    header = f"const auto {name} = [&]({ctype(loop.variable.type)} {counter})"
+    parameters = f"{ctype(loop.variable.type)} {counter}"
     comment = Comment(f"Where {word} starts in memory in the iteration at `{counter}`.")
-    return name, (comment, Loop(header, (Line(f"return {text};"),), closing="};"))
+    return name, (comment, Lambda(name, parameters, (Line(f"return {text};"),)))
 
 
 def copy_rows(context: Context, statement: Assign, first: str, count: str) -> Line:

@@ -12,11 +12,11 @@ from ...ir.structured import is_atomic, is_elementwise
 from ...ir.walk import bodies, statements, subexpressions, used_variables
 from ...schedule.products.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, consumer_registers
 from ...schedule.staging.producer import consumer_block, producer_block, shared_lines
+from ..blocks import by_source, lower_block, lower_program
 from ..context import Context, ctype
 from ..products.staggered import first_turn
-from ..statements import by_source, lower_block, lower_program
 from ..text.scopes import find_scopes
-from ..text.unit import Blank, Branch, Line, Node
+from ..text.unit import Blank, Branch, Line, Node, const
 from .loop_bounds import loop_stop
 from .made_maps import announce_maps, begin_maps, end_maps
 from .programs import each_program, program_variables
@@ -91,9 +91,7 @@ def _loop_stops(context: Context, first: tuple[Statement, ...], rest: tuple[Stat
         if _is_fixed_value(context, loop.stop, known):
             name = loop_stop(context, loop)
             text = context.speller.text(loop.stop)
-            nodes.append(
-                Line(f"const {ctype(loop.variable.type)} {name} = {text};", f"where L{loop.origin.span.line} ends")
-            )
+            nodes.append(const(ctype(loop.variable.type), name, text, f"where L{loop.origin.span.line} ends"))
             context.role.loop_stops[loop.variable] = name
     return tuple(nodes)
 

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from ...ir.c_tokens import IDENTIFIER, identifiers
 from ...ir.walk import common_path
-from .declarations import declared_names
-from .unit import Comment, Line, Node, blocks_of, texts_of, with_blocks, with_text
+from .unit import LINES, Comment, Node, blocks_of, declared_name, texts_of, with_blocks, with_text
 
 Path = tuple[int, ...]  # the blocks around a line, outermost first, by their numbers
 
@@ -43,8 +42,8 @@ def _places(nodes: tuple[Node, ...]) -> tuple[dict[str, list[Path]], dict[str, l
         for text in texts_of(node):
             for name in identifiers(text):
                 found.setdefault(name, []).append(path)
-        for name in declared_names(node):
-            declared.setdefault(name, []).append(path)
+        if (own := declared_name(node)) is not None:
+            declared.setdefault(own, []).append(path)
     return found, declared
 
 
@@ -65,11 +64,10 @@ def _renamed(nodes: Iterable[Node], name: Callable[[re.Match[str]], str]) -> tup
 
     def one(node: Node) -> Node:
         node = with_text(node, lambda text: IDENTIFIER.sub(name, text))
-        match node:
-            case Line(comment=comment) if comment:
-                node = replace(node, comment=IDENTIFIER.sub(name, comment))
-            case Comment(text=text, source=None):
-                node = replace(node, text=IDENTIFIER.sub(name, text))
+        if isinstance(node, LINES) and node.comment:
+            node = replace(node, comment=IDENTIFIER.sub(name, node.comment))
+        elif isinstance(node, Comment) and node.source is None:
+            node = replace(node, text=IDENTIFIER.sub(name, node.text))
         return with_blocks(node, lambda block: _renamed(block, name))
 
     return tuple(map(one, nodes))

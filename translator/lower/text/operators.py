@@ -35,6 +35,8 @@ class Text:
       number: the integer that it is, where that is known.
       wide: whether it was widened to 64 bits, or one of its operands, so that C computes it in as many.
       narrow: of a cast to 64 bits, what it widens: all that is written where C widens that by itself.
+      uncast: of a cast that an assignment makes by itself, or in another way, what is assigned; "" for anything else.
+      is_int: whether C makes an int of what the kernel has as a narrower integer: it fits, but braces do not take it.
     """
 
     text: str
@@ -43,6 +45,13 @@ class Text:
     number: int | None = None
     wide: bool = False
     narrow: Text | None = None
+    uncast: str = ""
+    is_int: bool = False
+
+    @property
+    def assigned(self) -> str:
+        """The text as it is assigned to a variable of its type."""
+        return self.uncast or self.text
 
     def within(self, precedence: int, operator: str = "") -> str:
         """The text as an operand of an operator of this precedence."""

@@ -20,7 +20,8 @@ from .fields import find_fields
 from .operators import Text
 from .pair_types import PAIR_TYPES, rounds_floats
 from .point import FIRST, Point, point_of, register
-from .unit import Line, Loop, Node
+from .register_loops import axis_indices
+from .unit import Assignment, Node, const, unrolled
 
 OPERATORS = {"add": ("+", 12), "sub": ("-", 12), "mul": ("*", 13)}
 SIGN = 0x8000
@@ -36,7 +37,7 @@ def lower_by_pairs(context: Context, statement: Assign, layout: Layout, name: st
     )
     if not axes or layout.run(fast) < 2 * apart or not _pays(context, value):
         return ()
-    names = context.axis_indices(layout)
+    names = axis_indices(context, layout)
     other = context.names.shared_index("next")
     indices = [register(names[axis]) if layout.registers(axis) > 1 else FIRST for axis in range(layout.rank)]
     one = point_of(layout, tuple(indices))
@@ -46,27 +47,22 @@ def lower_by_pairs(context: Context, statement: Assign, layout: Layout, name: st
     pair = context.names.shared_index("pair")
     count = context.count(layout.axes[fast])
     word = names[fast]
-    start: tuple[Node, ...] = ()
+    nodes: tuple[Node, ...] = (
+        const("int", other, f"{word} + {apart}"),
+        const(words.name, pair, _pair(context, value, one, two).text),
+        Assignment(indexed(context, name, target, one), f"{pair}.x"),
+        Assignment(indexed(context, name, target, two), f"{pair}.y"),
+    )
     if apart > 1:  # registers whose bit of the pair is 0
         turn = context.names.shared_index("turn")
-        header = f"for (int {turn} = 0; {turn} < {count} / 2; ++{turn})"
-        start = (Line(f"const int {word} = {turn} / {apart} * {2 * apart} + {turn} % {apart};"),)
+        first = const("int", word, f"{turn} / {apart} * {2 * apart} + {turn} % {apart}")
+        nodes = (unrolled(turn, f"{count} / 2", (first, *nodes)),)
     else:
-        header = f"for (int {word} = 0; {word} < {count}; {word} += 2)"
-    nodes: tuple[Node, ...] = (
-        *start,
-        Line(f"const int {other} = {word} + {apart};"),
-        Line(f"const {words.name} {pair} = {_pair(context, value, one, two).text};"),
-        Line(f"{indexed(context, name, target, one)} = {pair}.x;"),
-        Line(f"{indexed(context, name, target, two)} = {pair}.y;"),
-    )
-    nodes = (Loop(header, nodes, unroll=True),)
+        nodes = (unrolled(word, count, nodes, step=2),)
     for axis in reversed(range(layout.rank)):
         if axis != fast and layout.registers(axis) > 1:
             limit = context.count(layout.axes[axis])
-            nodes = (
-                Loop(f"for (int {names[axis]} = 0; {names[axis]} < {limit}; ++{names[axis]})", nodes, unroll=True),
-            )
+            nodes = (unrolled(names[axis], limit, nodes),)
     return nodes
 
 

@@ -12,7 +12,8 @@ from ...schedule.tiles.layout import Layout
 from ..context import Context
 from .pair_types import PAIR_TYPES, rounds_floats
 from .point import FIRST, Point, point_of, register
-from .unit import Line, Loop, Node, Spelled
+from .register_loops import axis_indices, each_register
+from .unit import Assignment, Line, Node, unrolled
 
 
 def is_rounded_by_pairs(value: Expr, layout: Layout) -> bool:
@@ -22,7 +23,7 @@ def is_rounded_by_pairs(value: Expr, layout: Layout) -> bool:
 
 def round_by_pairs(context: Context, name: str, variable: Variable, value: Call, layout: Layout) -> tuple[Node, ...]:
     """Fills the registers `name` of a tile with `value`; see `is_rounded_by_pairs`."""
-    names = context.axis_indices(layout)
+    names = axis_indices(context, layout)
     *outer, innermost = layout.array_axes()
     dtype = variable.type.dtype
     pair = PAIR_TYPES[dtype.name]
@@ -37,7 +38,7 @@ def round_by_pairs(context: Context, name: str, variable: Variable, value: Call,
     node: Node = Line(f"{helper}({row}, {source});")
     for axis in reversed(outer):
         count = context.count(layout.axes[axis])
-        node = Loop(f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True)
+        node = unrolled(names[axis], count, (node,))
     return (node,)
 
 
@@ -55,10 +56,10 @@ def materialised(
 
     def one(point: Point) -> tuple[Node, ...]:
         place = name + "".join(f"[{point.indices[axis].text}]" for axis in layout.array_axes())
-        return (Spelled("assign", {"target": place, "value": context.speller.text(value, point)}),)
+        return (Assignment(place, context.speller.text(value, point)),)
 
-    declare = Line(f"{context.declaration(variable, layout, name)};")
-    context.notes.stored[declare.text] = name, context.declaration(variable, layout, " ")
+    declare = context.declaration(variable, layout, name)
+    context.notes.stored.add(name)
     if isinstance(value, Call) and is_rounded_by_pairs(value, layout):
         return variable, (declare, *round_by_pairs(context, name, variable, value, layout))
-    return variable, (declare, *context.each_register(layout, one))
+    return variable, (declare, *each_register(context, layout, one))

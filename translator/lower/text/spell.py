@@ -19,22 +19,30 @@ from ...ir.c_operators import ATOM, UNARY
 from ...ir.nodes import Assign, Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
 from ...ir.symbols import AsFloat, Name, Symbol, precedence, spelled
 from ...ir.walk import MOVES, used_variables
-from ...language.dtypes import DType, Element, PointerType
+from ...language.dtypes import DType, PointerType, int32
 from ...ops.casts import TOWARD_ZERO, cuda_cast
 from ...ops.registry import OPS
 from ...schedule.tiles.paths import Axes
-from .literals import CONVERSIONS, literal_text, plain_text
+from .integers import (
+    NARROW,
+    WIDENING,
+    comes_to_nothing,
+    has_product,
+    is_int_in_c,
+    is_integer,
+    is_narrow,
+    is_widened,
+    unchanged_operand,
+    without_cast,
+)
+from .literals import CONVERSIONS, literal_text
 from .needs import Used
 from .operators import INFIX, Text, added, placed, widened
 from .point import Point, PointBit, coordinate
 
-WIDENING = frozenset(
-    ("add", "sub", "mul", "floordiv", "mod", "lt", "le", "gt", "ge", "eq", "ne")
-)  # C widens the narrower operand
 WRAPS = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}
 WRAPPED = {"add": "wrap_add", "sub": "wrap_sub", "neg": "wrap_sub", "mul": "wrap_mul"}
 COMMON = frozenset(("lt", "le", "gt", "ge", "floordiv", "mod", "shr", "and"))  # neighbours may share the result
-NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
 
 VariableText = Callable[[Variable, Point | None, bool], Text]
@@ -180,7 +188,7 @@ class Speller:
         element = literal.type.element
         if isinstance(element, PointerType):
             return Text("nullptr")
-        if literal.symbol is not None and _is_integer(element):
+        if literal.symbol is not None and is_integer(element):
             number = None if literal.trips else int(literal.value)
             inner = symbol_text(literal.symbol, number)
             if element.short == "i32":
@@ -195,7 +203,7 @@ class Speller:
             case Name(word=word) if is_number and element.short in ("fp32", "fp64", "i1"):
                 is_double = word in self.arithmetic.doubles and element.name == "fp32"
                 return Text(f"static_cast<float>({word})" if is_double else word)
-        number = int(literal.value) if _is_integer(element) else None
+        number = int(literal.value) if is_integer(element) else None
         precedence = UNARY if text.startswith("-") else ATOM
         digits = text.removesuffix("LL")
         narrow = Text(digits, precedence, number=number) if digits.isdecimal() and digits != text else None
@@ -206,7 +214,7 @@ class Speller:
         match call.op:
             case "program_id" | "num_programs":
                 word = self._launch_word(call.op, call.attribute("axis"))
-                return Text(word if word.isidentifier() else f"static_cast<int>({word})")
+                return Text(word) if word.isidentifier() else Text(f"static_cast<int>({word})", uncast=word)
             case "arange":
                 return self._arange(call, point)
             case op if op in MOVES or op == "select":
@@ -223,7 +231,9 @@ class Speller:
             return self._operation(call, below, wide)
         start, further = shared
         first = self._operation(call, [self._down(call, arg, start) for arg in call.args], wide)
-        return Text(f"{first.within(12, '+')} + {further}", 12, "+", wide=first.wide) if further else first
+        if not further:
+            return first
+        return Text(f"{first.within(12, '+')} + {further}", 12, "+", wide=first.wide, is_int=first.is_int)
 
     def _in_common(self, call: Call, point: Point | None) -> tuple[Point, str] | None:
         """See `first_of_vector`; None, too, for what is made of a tile that the statement is changing."""
@@ -247,11 +257,13 @@ class Speller:
     def _cast(self, call: Call, below: Point | None, wide: bool) -> Text:
         source, wanted = call.args[0].type.element, call.type.element
         widening = wide and isinstance(source, DType) and isinstance(wanted, DType) and wanted.short == "i64"
-        if widening and isinstance(source, DType) and source.short == "i32" and _has_product(call.args[0]):
+        if widening and isinstance(source, DType) and source.short == "i32" and has_product(call.args[0]):
             return self.spell(call.args[0], below, wide=True)
         index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.short == "i64" else None
         if index:
-            return widened(Text(self._launch_word(*index)))
+            word = self._launch_word(*index)
+            # As an int, it makes cheaper products with ints of 64 bits than as an unsigned number.
+            return replace(widened(Text(word)), uncast="" if word.isidentifier() else f"static_cast<int>({word})")
         if isinstance(wanted, PointerType) and any(
             v.type.is_pointer and self.is_const(v) for v in used_variables(call.args[0])
         ):
@@ -260,19 +272,19 @@ class Speller:
         if spelling.startswith(TOWARD_ZERO):
             self.used.helpers.setdefault(TOWARD_ZERO)
         operand = self.spell(call.args[0], below)
-        return replace(placed(spelling, {"x": operand}), number=operand.number if _is_integer(wanted) else None)
+        return replace(placed(spelling, {"x": operand}), number=operand.number if is_integer(wanted) else None)
 
     def as_int(self, expr: Expr, point: Point | None) -> Text | None:
         """An integer narrower than int as C has it, in int, where that is the same number; None for anything else."""
-        if not _is_narrow(expr.type.element):
+        if not is_narrow(expr.type.element):
             return None
         if isinstance(expr, Literal):
-            return _plain(expr)
+            return without_cast(expr)
         if not isinstance(expr, Call) or not fits(expr, self.definitions):
             return None
         below = [self._down(expr, arg, point) for arg in expr.args]
         source = expr.args[0].type.element
-        if expr.op == "cast" and isinstance(source, DType) and (source.bits < 32 or source == _int32()):
+        if expr.op == "cast" and isinstance(source, DType) and (source.bits < 32 or source == int32):
             return self.as_int(expr.args[0], below[0]) or self.spell(expr.args[0], below[0])
         return self._operation(expr, below, False, narrowed=False) if expr.op in NARROW else None
 
@@ -284,12 +296,12 @@ class Speller:
         self.used.ops.setdefault(call.op)
         if op.helper and (called := re.search(rf"\b{op.helper}\w*", op.spelling(element))):
             self.used.helpers.setdefault(called[0])
-        keep_wide = wide and call.op in ("add", "sub", "mul") and element == _int32()
+        keep_wide = wide and call.op in ("add", "sub", "mul") and element == int32
         keeps = [keep_wide and self._needs_wide(call, arg) for arg in call.args]
         operands = [self.spell(*operand) for operand in zip(call.args, below, keeps, strict=True)]
-        if _is_integer(element) and (same := _kept(call.op, operands)) is not None:
+        if is_integer(element) and (same := unchanged_operand(call.op, operands)) is not None:
             return operands[same]
-        if _is_integer(element) and _comes_to_nothing(call.op, operands) and self._leaves_nothing_unused(call):
+        if is_integer(element) and comes_to_nothing(call.op, operands) and self._leaves_nothing_unused(call):
             return Text("0", number=0)
         if not wide and call in self.arithmetic.wrapping:
             return self._wrapped(call, operands)
@@ -298,7 +310,7 @@ class Speller:
             operands = [text or narrow for text, narrow in zip(whole, operands, strict=True)]
         if keep_wide and call.op == "mul" and not any(operand.wide for operand in operands):
             operands[0] = widened(operands[0])
-        if call.op in WIDENING and _is_widened(call.args[1]) and (narrow := operands[1].narrow):
+        if call.op in WIDENING and is_widened(call.args[1]) and (narrow := operands[1].narrow):
             # C widens it, as the other operand has 64 bits. A sum in it was made in 32: it stays one, in parentheses.
             operands[1] = replace(narrow, operator="")
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
@@ -310,9 +322,9 @@ class Speller:
             return Text(f"choose{type_}({', '.join(operand.text for operand in operands)})")
         text = placed(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
         result = call.type.element
-        if narrowed and call.op in NARROW and isinstance(result, DType) and _is_narrow(result):
+        if narrowed and call.op in NARROW and isinstance(result, DType) and is_narrow(result):
             return Text(f"static_cast<{result.cuda}>({text.text})")
-        return text
+        return replace(text, is_int=True) if is_int_in_c(call, op.spelling(element), text, operands) else text
 
     def _leaves_nothing_unused(self, call: Call) -> bool:
         """Whether all that a call reads may stay without use, if the call is not written."""
@@ -357,75 +369,6 @@ def _launch_call(expr: Expr) -> tuple[str, int] | None:
     """(operation, axis) of an expression that is a program's index or their number."""
     known = isinstance(expr, Call) and expr.op in ("program_id", "num_programs")
     return (expr.op, expr.attribute("axis")) if known else None  # type: ignore[attr-defined]
-
-
-def assigned(text: str) -> str:
-    """What is assigned to an integer: CUDA's own indices, which are unsigned but small, without a cast."""
-    word = r"static_cast<int>\(((?:block|grid)(?:Idx|Dim)\.[xyz])\)"
-    if wide := re.fullmatch(r"static_cast<long long>\(((?:block|grid)(?:Idx|Dim)\.[xyz])\)", text):
-        return f"static_cast<int>({wide[1]})"  # as an int, whose products with ints of 64 bits are cheaper
-    return re.sub(f"^{word}$", r"\1", text)
-
-
-def _is_widened(expr: Expr) -> bool:
-    """Whether an expression is an integer that is cast to 64 bits, or a number."""
-    while isinstance(expr, Call) and expr.op in MOVES:
-        expr = expr.args[0]
-    wanted = expr.type.element
-    if isinstance(expr, Literal):
-        return isinstance(wanted, DType) and wanted.short == "i64"
-    if not isinstance(expr, Call) or expr.op != "cast" or expr.attribute("bitcast"):
-        return False
-    source = expr.args[0].type.element
-    narrow = isinstance(source, DType) and source.is_int() and not source.is_bool() and source.bits <= 32
-    return narrow and isinstance(wanted, DType) and wanted.short == "i64"
-
-
-def _is_integer(element: Element) -> bool:
-    return isinstance(element, DType) and element.is_int() and not element.is_bool()
-
-
-def _is_narrow(element: Element) -> bool:
-    """Whether a type is one of integers narrower than int."""
-    return isinstance(element, DType) and element.kind in ("signed", "unsigned") and element.bits < 32
-
-
-def _plain(number: Literal) -> Text | None:
-    """A number without the cast to its type; None for one that has a name, or that its type turns into another."""
-    value, dtype = int(number.value), number.type.dtype
-    least = -(1 << dtype.bits - 1) if dtype.is_int_signed() else 0
-    if number.symbol is not None or not least <= value < least + (1 << dtype.bits):
-        return None
-    return Text(plain_text(value, number.base), UNARY if value < 0 else ATOM)
-
-
-def _kept(op: str, operands: list[Text]) -> int | None:
-    """Which operand an operation on integers leaves as it is; None for anything else.
-
-    Kernels are full of these once compile-time values are known: strides that are 1, blocks of one row, whose positions are 0.
-    """
-    match op, operands[0].number, operands[-1].number:
-        case ("add", 0, _) | ("mul", 1, _):
-            return 1
-        case ("add" | "sub" | "shl" | "shr" | "or" | "xor", _, 0) | ("mul" | "floordiv", _, 1):
-            return 0
-    return None
-
-
-def _comes_to_nothing(op: str, operands: list[Text]) -> bool:
-    """Whether an operation on integers is 0, whatever its other operand is."""
-    first, second = operands[0].number, operands[-1].number
-    return (op == "mul" and 0 in (first, second)) or (op == "mod" and second == 1) or (op == "floordiv" and first == 0)
-
-
-def _int32() -> DType:
-    from ...language.dtypes import int32
-
-    return int32
-
-
-def _has_product(expr: Expr) -> bool:
-    return isinstance(expr, Call) and (expr.op == "mul" or any(_has_product(arg) for arg in expr.args))
 
 
 def coordinate_speller(axis_names: object) -> Callable[[Point], Text]:

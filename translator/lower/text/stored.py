@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 from ...ir.c_tokens import IDENTIFIER
-from .unit import Line, Node, rewritten, with_blocks
+from .unit import Declaration, Node, rewritten, with_blocks
+
+Shape = tuple[str, str]  # the type of the elements, and the array's sides
 
 
-def with_arrays_in_common(nodes: tuple[Node, ...], arrays: Mapping[str, tuple[str, str]]) -> tuple[Node, ...]:
+def with_arrays_in_common(nodes: tuple[Node, ...], arrays: Set[str]) -> tuple[Node, ...]:
     """The same text, in which a store's array is the one that an earlier store of a block around it has declared.
 
-    `arrays` are those of stores: what declares each, its name and its shape.
+    `arrays` are the names of those of stores.
     """
     names: dict[str, str] = {}
     kept = tuple(_declared_once(nodes, arrays, {}, names))
@@ -19,15 +21,15 @@ def with_arrays_in_common(nodes: tuple[Node, ...], arrays: Mapping[str, tuple[st
 
 
 def _declared_once(
-    nodes: Iterable[Node], arrays: Mapping[str, tuple[str, str]], around: Mapping[str, str], names: dict[str, str]
+    nodes: Iterable[Node], arrays: Set[str], around: Mapping[Shape, str], names: dict[str, str]
 ) -> Iterator[Node]:
     """A block without the declarations of arrays for which there is one `around`; `names` learns by what these go."""
-    known = dict(around)  # by shape
+    known = dict(around)
     for node in nodes:
-        if isinstance(node, Line) and node.text in arrays:
-            name, shape = arrays[node.text]
+        if isinstance(node, Declaration) and node.name in arrays:
+            shape = node.type, node.sides
             if shape in known:
-                names[name] = known[shape]
+                names[node.name] = known[shape]
                 continue
-            known[shape] = name
+            known[shape] = node.name
         yield with_blocks(node, lambda block: tuple(_declared_once(block, arrays, known, names)))

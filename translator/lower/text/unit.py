@@ -34,6 +34,81 @@ class Line:
 
 
 @frozen
+class Declaration:
+    """`const <type> <name><sides> = <value>;   // <comment>`: one variable, or an array.
+
+    Attributes:
+      type: of an element; that what is pointed to is constant belongs to it. "auto" where the value tells.
+      name: the variable's.
+      value: what it begins with, None for nothing.
+      sides: an array's in brackets, "" for none.
+      constant: whether nothing else is assigned to it; that is said only of what has a value.
+      comment: explains it at the end of the line.
+    """
+
+    type: str
+    name: str
+    value: str | None = None
+    sides: str = ""
+    constant: bool = False
+    comment: str = ""
+
+    @property
+    def text(self) -> str:
+        """The line of code."""
+        value = "" if self.value is None else f" = {self.value}"
+        return f"{'const ' if self.constant else ''}{self.declarator}{value};"
+
+    @property
+    def declarator(self) -> str:
+        """Type, name and sides, as parameters have them."""
+        return f"{self.type} {self.name}{self.sides}"
+
+    @property
+    def is_pointer(self) -> bool:
+        """Whether it declares a pointer."""
+        return "*" in self.type
+
+
+def const(type_: str, name: str, value: str, comment: str = "") -> Declaration:
+    """The declaration of a variable that nothing else is assigned to."""
+    return Declaration(type_, name, value, constant=True, comment=comment)
+
+
+@frozen
+class Assignment:
+    """`<target> <operator>= <value>;   // <comment>`."""
+
+    target: str
+    value: str
+    operator: str = ""
+    comment: str = ""
+
+    @property
+    def text(self) -> str:
+        """The line of code."""
+        return f"{self.target} {self.operator}= {self.value};"
+
+
+@frozen
+class Lambda:
+    """`const auto <name> = [&](<parameters>) { <body> };`: a function within the kernel.
+
+    It stands in one line where it `is_short`; then its body is one line, too.
+    """
+
+    name: str
+    parameters: str
+    body: tuple[Node, ...]
+    is_short: bool = False
+
+    @property
+    def header(self) -> str:
+        """What stands in front of the body."""
+        return f"const auto {self.name} = [&]({self.parameters})"
+
+
+@frozen
 class Place:
     """`const int <name> = <value>;   // <comment>`: where a thread stands, as far as anything mentions it.
 
@@ -73,15 +148,21 @@ class Blank:
 class Loop:
     """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it, with the `factor` that the user gave.
 
-    Of a lambda, `closing` is "};". `why` stands beside the pragma.
+    `why` stands beside the pragma. `static` is the serial number of the `StaticLoop` that it is, if it is one.
     """
 
     header: str
     body: tuple[Node, ...]
     unroll: bool = False
-    closing: str = "}"
     factor: int | None = None
     why: str = ""
+    static: int | None = None
+
+
+def unrolled(index: str, count: str | int, body: tuple[Node, ...], start: str | int = 0, step: str | int = 1) -> Loop:
+    """The loop that counts in `index` from `start` up to `count`, written out by the compiler: registers have no index."""
+    advance = f"++{index}" if step == 1 else f"{index} += {step}"
+    return Loop(f"for (int {index} = {start}; {index} < {count}; {advance})", body, unroll=True)
 
 
 @frozen
@@ -121,13 +202,14 @@ class IndexTile:
     nothing: tuple[Node, ...] = ()
 
 
-Node = Spelled | Line | Place | Comment | Blank | Loop | Branch | IndexTile | Mark
+Node = Spelled | Line | Declaration | Assignment | Place | Comment | Blank | Loop | Lambda | Branch | IndexTile | Mark
+LINES = (Line, Declaration, Assignment)  # what is one line of code, its `text`, with a `comment` beside it
 
 
 def blocks_of(node: Node) -> tuple[tuple[Node, ...], ...]:
     """The blocks inside of a node that are written whatever its uses are."""
     match node:
-        case Loop(body=body):
+        case Loop(body=body) | Lambda(body=body):
             return (body,)
         case Branch(then=then, otherwise=otherwise):
             return (then, otherwise)
@@ -147,16 +229,21 @@ def every(nodes: Iterable[Node]) -> Iterator[Node]:
 def texts_of(node: Node) -> Iterator[str]:
     """The pieces of code in a node itself, comments and strings left out."""
     match node:
-        case Line(text=text):
-            yield code_of(text)
+        case Line() | Declaration() | Assignment():
+            yield code_of(node.text)
         case Place(name=name, value=value):
             yield from (name, value)
-        case Loop(header=header):
-            yield code_of(header)
+        case Loop() | Lambda():
+            yield code_of(node.header)
         case Branch(condition=condition):
             yield code_of(condition)
         case Spelled(values=values):
             yield from (code_of(str(value)) for value in values.values())
+
+
+def declared_name(node: Node) -> str | None:
+    """The name that a node declares itself."""
+    return node.name if isinstance(node, (Declaration, Lambda, IndexTile, Place)) else None
 
 
 def words(nodes: Iterable[Node]) -> frozenset[str]:
@@ -167,7 +254,7 @@ def words(nodes: Iterable[Node]) -> frozenset[str]:
 def with_blocks(node: Node, change: Callable[[tuple[Node, ...]], tuple[Node, ...]]) -> Node:
     """The node with the blocks inside of it changed."""
     match node:
-        case Loop():
+        case Loop() | Lambda():
             return replace(node, body=change(node.body))
         case Branch():
             return replace(node, then=change(node.then), otherwise=change(node.otherwise))
@@ -179,6 +266,13 @@ def with_text(node: Node, text: Callable[[str], str]) -> Node:
     match node:
         case Line():
             return replace(node, text=in_code(node.text, text))
+        case Declaration():
+            value = None if node.value is None else in_code(node.value, text)
+            return replace(node, type=text(node.type), name=text(node.name), sides=text(node.sides), value=value)
+        case Assignment():
+            return replace(node, target=in_code(node.target, text), value=in_code(node.value, text))
+        case Lambda():
+            return replace(node, name=text(node.name), parameters=text(node.parameters))
         case Loop():
             return replace(node, header=in_code(node.header, text))
         case Branch():
