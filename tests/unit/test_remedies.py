@@ -323,6 +323,7 @@ def test_every_error_about_a_kernels_text_says_what_to_write_instead() -> None:
         ("y = x.shap", "did you mean shape?"),
         ("y = x.arange", "it is no method but a function: write tl.arange(...)"),
         ("y = np.floot32", "did you mean float32?"),
+        ("y = x.cumsum(0)", "sum up to each element: tl.sum(tl.where("),
         ("t = (n, 1)[5]", "the items of a tuple are counted from 0"),
         ("x = tl.broadcast_to(x, [4, 8])", "a side is the same in both or 1"),
         ("x = tl.reshape(x, [7])", "the sides multiply to 8"),

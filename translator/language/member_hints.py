@@ -27,7 +27,7 @@ def instead_of_tiles_member(name: str) -> str:
     from .. import language
 
     if name in language.NOT_YET:
-        return ""
+        return language.NOT_YET[name]
     if isinstance(vars(language).get(name), Builtin):
         return f"it is no method but a function: write tl.{name}(...)"
     meant = closest(name, ("shape", "dtype", "type", "to", "T", *language.METHODS))

@@ -101,7 +101,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
             context.use_helper("wrapping", helper, sign=WRAPS[helper])
         else:
             context.use_helper(helper)
-    static, dynamic, dynamic_bytes = plan_shared(context)
+    static, dynamic, dynamic_bytes = plan_shared(context, kernel)
     count_map_slots(context, dynamic_bytes)
     prologue, (bounds, threads) = _prologue(context, dynamic, body), _bounds(context)
     name = entry_name(kernel.name, _constants(kernel))
