@@ -47,6 +47,10 @@ LAUNCHES: list[Callable[[], Any]] = [
     lambda: triton.load_tuned("no/such.json"),
     lambda: triton.compile("source"),
     lambda: stored.compile("*fp32, fp32, 16").export(__file__),
+    lambda: triton.testing.do_bench_cudagraph(lambda: None),
+    lambda: triton.tools.disasm.get_sass(b"no machine code"),
+    lambda: triton.tools.tensor_descriptor.TensorDescriptor(X, [64], [2], [64]),
+    lambda: triton.tools.tensor_descriptor.TensorDescriptor.from_tensor(X[::2], [64]),
 ]
 
 
