@@ -1,11 +1,14 @@
-"""The one part of the package that is compiled, where it can be; all else that a build needs is in pyproject.toml."""
+"""The one part of the package that is compiled, where it can be, and what a wheel leaves out; all else is in pyproject.toml."""
 
+import ast
 import os
 import sys
 import sysconfig
+from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
 
 # Python's stable interface, which builds without the interpreter's lock do not have. There, and where there is no C compiler,
 # the package is built without this part; launches then do the same in Python, which takes longer.
@@ -25,6 +28,32 @@ QUICK_LAUNCH = Extension(
 )
 
 
+# Packages that users import nothing from. Wheels, which are to stay below 1 MiB, have no docstrings of what is defined there.
+INNER = tuple(f"tilewright.{name}" for name in "ir ops frontend analysis schedule lower emit interpreter".split())
+
+
+def without_docstrings(text: str) -> str:
+    """The text of a module without the docstrings of its functions and classes; every line keeps its number."""
+    lines = text.splitlines(keepends=True)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) is not None and node.body[1:]:
+            for number in range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1):
+                lines[number - 1] = "\n"
+    return "".join(lines)
+
+
+class Build(build_py):
+    """Copies modules; those of inner packages without docstrings, unless the installation is of the checkout itself."""
+
+    def build_module(self, module: str, module_file: str, package: str) -> tuple[str, bool]:
+        """Where it was copied to, and whether it was."""
+        copy, is_new = super().build_module(module, module_file, package)
+        if is_new and not self.editable_mode and f"{package}.".startswith(tuple(f"{one}." for one in INNER)):
+            text = Path(module_file).read_text(encoding="utf-8")
+            Path(copy).write_text(without_docstrings(text), encoding="utf-8", newline="\n")
+        return copy, is_new
+
+
 class Wheel(bdist_wheel):
     """A wheel for this kind of machine and any later Python; one for all machines where nothing could be compiled."""
 
@@ -38,5 +67,5 @@ class Wheel(bdist_wheel):
 setup(
     ext_modules=[QUICK_LAUNCH] if HAS_STABLE_INTERFACE else [],
     options={"bdist_wheel": {"py_limited_api": "cp310"}} if HAS_STABLE_INTERFACE else {},
-    cmdclass={"bdist_wheel": Wheel},
+    cmdclass={"bdist_wheel": Wheel, "build_py": Build},
 )

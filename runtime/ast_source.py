@@ -22,6 +22,7 @@ from tilewright.runtime.devices import current_device
 from tilewright.runtime.jit import JITFunction
 from tilewright.runtime.options import make_options
 from tilewright.runtime.placement import device_target, wanted_mode
+from tilewright.runtime.tracebacks import outermost
 from tilewright.schedule.targets import find_target
 
 DIVISIBLE = "tt.divisibility"
@@ -84,6 +85,7 @@ class ASTSource:
         return argument
 
 
+@outermost
 def compile(
     src: ASTSource, target: GPUTarget | None = None, options: Mapping[str, Any] | None = None
 ) -> CompiledKernel:

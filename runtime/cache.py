@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import json
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from tilewright.runtime.building.folders import BOUND, bound_bytes, cache_folder
 from tilewright.runtime.building.nvrtc import Cubin, compile_text, version
 from tilewright.runtime.environment import ALWAYS_COMPILE, is_on
 from tilewright.runtime.log import log, reason
+from tilewright.runtime.tracebacks import warn
 from tilewright.version import VERSION
 
 KINDS = {
@@ -107,7 +107,7 @@ def _write(key: str, parts: dict[str, str], artifact: Artifact, cubin: Cubin) ->
         store.write(root(), key, facts, {TEXT: artifact.source.encode(), CUBIN: cubin.code})
         gone = store.shrink(root(), bound_bytes())
     except OSError as error:
-        warnings.warn(f"the cache cannot be written ({error}); kernels are compiled anew each time", stacklevel=2)
+        warn(f"the cache cannot be written ({error}); kernels are compiled anew each time", UserWarning)
         return
     if gone:
         log("compile", lambda: f"{gone} kernels left the cache, which is bounded by {BOUND}={bound_bytes() >> 20}")

@@ -31,6 +31,7 @@ from tilewright.runtime.launching.host_expressions import condition
 from tilewright.runtime.launching.tensor_maps import integer_places
 from tilewright.runtime.placement import check_memory, device_of
 from tilewright.runtime.specialisations import Specialisation
+from tilewright.runtime.tracebacks import outermost
 from tilewright.runtime.tracing import RecordedLaunch, recording
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class CompiledKernel:
         yield
         LOAD_HOOKS.end(None, self.function, *about)
 
+    @outermost
     def export(self, path: str | Path, header: str | Path = "", name: str = "", force: bool = False) -> None:
         """Writes this specialisation for C++: its text with the function that launches it, and the declaration of that.
 

@@ -6,5 +6,6 @@ from tilewright.diagnostics import AutotunerError, OutOfResources, TilewrightErr
 
 InterpreterError = TilewrightError  # what a kernel in the interpreter raises has no class of its own
 PTXASError = ToolchainError
+TritonError = TilewrightError
 
-__all__ = ["AutotunerError", "InterpreterError", "OutOfResources", "PTXASError"]
+__all__ = ["AutotunerError", "InterpreterError", "OutOfResources", "PTXASError", "TritonError"]

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
-from tilewright.diagnostics import HostCallError, LaunchError, MissingArgumentError, TilewrightError
+from tilewright.diagnostics import HostCallError, LaunchError, MissingArgumentError
 from tilewright.host import constexpr_function
 from tilewright.kernel_function import KernelFunction
 from tilewright.runtime.arguments.arrays import HOST
@@ -37,7 +36,7 @@ from tilewright.runtime.options import ACCEPTED, OPTION_NAMES, check_unset, make
 from tilewright.runtime.placement import check_memory, choose_mode, device_of, target_of, wanted_mode
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.specialisations import DeviceCaches, Specialisation, read
-from tilewright.runtime.tracebacks import shortened
+from tilewright.runtime.tracebacks import outermost, warn
 from tilewright.runtime.tracing import launches_nothing, opaque, recording
 from tilewright.schedule.targets import find_target
 
@@ -96,7 +95,7 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         if unknown:
             known = ", ".join(self.arg_names) or "none"
             text = f"{option}: {self.__name__} has no parameter {unknown[0]!r}; it has {known}"
-            warnings.warn(f"{text}; the name is passed over", RuntimeWarning, stacklevel=4)
+            warn(f"{text}; the name is passed over")
 
     def _unsafe_update_src(self, source: str) -> None:
         super()._unsafe_update_src(source)
@@ -235,16 +234,15 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         made = Specialisation(self, call.arguments, options, "cuda" if mode == "gpu" else "cpu", target.name)
         return made.tell(COMPILE_HOOKS.enter, max(device, 0), warmup)
 
+    @outermost
     def warmup(self, /, *args: Any, grid: Any = (1,), **kwargs: Any) -> Launched:
         """Compiles without launching; element types, such as torch.float32, may stand for arrays.
 
         Within an `AsyncCompileMode` it only begins to compile, and returns a `FutureKernel`.
         """
-        try:
-            return self.launch(*args, grid=grid, warmup=True, **kwargs)
-        except TilewrightError as error:
-            raise shortened(error)
+        return self.launch(*args, grid=grid, warmup=True, **kwargs)
 
+    @outermost
     @preparing()
     def translate(
         self, signature: str, arch: str = "sm_90a", host: bool = False, name: str = "", **options: Any
@@ -261,6 +259,7 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         artifact = translate(self, parse_signature(self, signature), chosen, find_target(arch), name)
         return with_host_function(artifact) if host else artifact
 
+    @outermost
     @preparing()
     def compile(self, signature: str, **options: Any) -> CompiledKernel:
         """The compiled kernel for a signature, for device 0 or else the host, to launch as `compiled[grid](*args)`."""
@@ -278,6 +277,7 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         """The compiled kernel of a specialisation, made once; the text is for `target`, or for the device's."""
         return self.compilations.made_for(arguments, options, mode, device, target or target_of(mode, device))
 
+    @outermost
     def preload(self, specialization_data: str) -> CompiledKernel:
         """The compiled kernel for what a hook was told as `compile["specialization_data"]`, here or in another process.
 
@@ -323,6 +323,7 @@ def _mode_here() -> str:
     return mode
 
 
+@outermost
 def jit(fn: Any = MISSING, **options: Any) -> Any:
     """Makes a kernel of a function; with or without arguments, as in Triton.
 
@@ -332,5 +333,5 @@ def jit(fn: Any = MISSING, **options: Any) -> Any:
     """
     check_options("@jit", options, list(inspect.signature(JITFunction).parameters)[1:])
     if fn is MISSING:
-        return lambda function: JITFunction(function, **options)
+        return outermost(lambda function: JITFunction(function, **options))
     return JITFunction(fn, **options)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from tilewright.absent import closest
 from tilewright.diagnostics import UnknownOptionError
+from tilewright.runtime.tracebacks import outermost
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -32,6 +33,7 @@ def with_known_options(what: str) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         known = [name for name in inspect.signature(function).parameters if name != "self"]
 
+        @outermost
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             check_options(what, kwargs, known)

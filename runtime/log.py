@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -26,7 +25,9 @@ def _topics(wanted: str) -> list[str]:
     unknown = [topic for topic in topics if topic not in ("", *TOPICS)]
     if unknown:
         text = f"{VARIABLE} has the topic {unknown[0]!r}, which there is not; its topics are {', '.join(TOPICS)}"
-        warnings.warn(text, RuntimeWarning, stacklevel=4)
+        from tilewright.runtime.tracebacks import warn
+
+        warn(text)
     return topics
 
 

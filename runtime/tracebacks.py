@@ -1,4 +1,4 @@
-"""Tracebacks of errors that users caused: where these leave the package, its own frames are left out of them.
+"""Errors and warnings that users caused show the users' lines: where errors leave the package, its own frames are left out.
 
 What the error says is enough to mend a kernel or a launch; the frames say where in tilewright it was noticed, and stand
 between the user's line and the message. `TILEWRIGHT_LOG=traceback` keeps them.
@@ -6,12 +6,18 @@ between the user's line and the message. `TILEWRIGHT_LOG=traceback` keeps them.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TypeVar
+import functools
+import sys
+import warnings
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, TypeVar
 
+from tilewright.diagnostics import TilewrightError
 from tilewright.runtime.log import is_wanted
 
 Error = TypeVar("Error", bound=BaseException)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Modules of others that our own calls go through; torch's wraps launches that torch.compile is not to look into.
 PASSING = ("contextlib", "concurrent", "functools", "importlib", "runpy", "threading", "torch._dynamo")
@@ -30,12 +36,33 @@ def shortened(error: Error) -> Error:
     return error
 
 
+def outermost(function: Function) -> Function:
+    """A function that users call: the errors that leave it are short."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TilewrightError as error:
+            raise shortened(error)
+
+    return call  # type: ignore[return-value]
+
+
+def warn(text: str, kind: type[Warning] = RuntimeWarning) -> None:
+    """Warns at the user's line, however many of our own calls lie between."""
+    frame = sys._getframe(1)
+    while not _is_of_others(frame) and frame.f_back is not None:
+        frame = frame.f_back
+    names = frame.f_globals
+    seen = names.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, kind, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), seen)
+
+
 def _of_others(traceback: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
     while traceback is not None:
-        names = traceback.tb_frame.f_globals
-        modules = [f"{names.get(name)}." for name in ("__name__", "__package__")]  # the second under `python -m`
-        if not any(module.startswith(f"{package}.") for package in ("tilewright", *PASSING) for module in modules):
+        if _is_of_others(traceback.tb_frame):
             kept.append(traceback)
         traceback = traceback.tb_next
     after: TracebackType | None = None
@@ -43,3 +70,9 @@ def _of_others(traceback: TracebackType | None) -> TracebackType | None:
         one.tb_next = after
         after = one
     return after
+
+
+def _is_of_others(frame: FrameType) -> bool:
+    names = frame.f_globals
+    modules = [f"{names.get(name)}." for name in ("__name__", "__package__")]  # the second under `python -m`
+    return not any(module.startswith(f"{package}.") for package in ("tilewright", *PASSING) for module in modules)

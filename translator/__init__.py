@@ -52,6 +52,8 @@ _MODULES = {
     "compiler": "tilewright.compiler",
     "backends": "tilewright.backends",
     "runtime": "tilewright.runtime",
+    "tools": "tilewright.tools",
+    "errors": "tilewright.errors",
 }
 
 __all__ = ["__version__", *_HOMES, *_MODULES]

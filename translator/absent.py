@@ -8,8 +8,8 @@ NO_IR = "kernels become CUDA C++, and there is no Triton IR: see compiled.asm['c
 FILES = "what is compiled is kept in files, in $TILEWRIGHT_CACHE_DIR"
 INSTEAD = {
     "triton.aggregate": "aggregates are not supported yet; pass a tuple",
-    "triton.errors": "errors are triton.TritonError, triton.CompilationError, triton.OutOfResources and others of triton",
     "triton.compiler.IRSource": NO_IR,
+    "triton.compiler.OutOfResources": "it is triton.OutOfResources",
     "triton.compiler.make_backend": "the target is the argument arch of kernel.translate, or $TILEWRIGHT_ARCH",
     "triton.compiler.get_cache_key": "kernel.cache_key is the key of a kernel",
     "triton.runtime.RemoteCacheBackend": FILES,

@@ -272,11 +272,15 @@ def _cache_list(options: Any) -> None:
         key = one.facts["key"]
         print(f"{one.entry.key[:12]}  {used}  {one.entry.size:>9}  {key['target']:<8} {key['kernel']}")
     total = sum(one.entry.size for one in kernels)
-    print(f"{len(kernels)} kernels, {total} bytes of at most {folders.bound_bytes()}, in {cache.root()}")
+    print(f"{_counted(len(kernels), 'kernel')}, {total} bytes of at most {folders.bound_bytes()}, in {cache.root()}")
     for what, files, size in cache.others():
-        print(f"{files} files, {size} bytes: {what}")
+        print(f"{_counted(files, 'file')}, {size} bytes: {what}")
     if wanted := folders.replaced_folder():
         print(f"{wanted} cannot be used as a cache; all this lies in {folders.cache_folder()}, which is used instead")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _cache_show(options: Any) -> None:
@@ -303,7 +307,7 @@ def _cache_clear(options: Any) -> None:
             f"TILEWRIGHT_CACHE_DIR={used}"
         )
     files, size = cache.clear()
-    print(f"{files} files, {size} bytes removed from {used}")
+    print(f"{_counted(files, 'file')}, {size} bytes removed from {used}")
 
 
 def _tune(options: Any) -> None:

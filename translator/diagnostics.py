@@ -207,16 +207,24 @@ class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)
       required: how much it needs.
       limit: how much there is.
       name: of what, such as "shared memory" (bytes) or "threads".
+      detail: who needs how much, a line each; may be empty.
+      span: what in the kernel's text needs the most, or None where that cannot be told.
+      cause: one sentence, which also says what may help.
     """
 
-    def __init__(self, required: int, limit: int, name: str, detail: str = "") -> None:
-        """Makes the error; `detail` lists who needs how much, a line each."""
-        self.required, self.limit, self.name, self.detail = required, limit, name, detail
-        text = (
+    def __init__(self, required: int, limit: int, name: str, detail: str = "", span: Span | None = None) -> None:
+        """Makes the error; `str()` of it is the whole report."""
+        self.required, self.limit, self.name, self.detail, self.span = required, limit, name, detail, span
+        self.cause = (
             f"out of resource: {name}, Required: {required}, Hardware limit: {limit}. "
             "Reducing block sizes or `num_stages` may help."
         )
-        super().__init__(text + (f"\n{detail}" if detail else ""))
+        place = f"{span}: OutOfResources: " if span else ""
+        lines = (f"{place}{self.cause}", span.caret_lines() if span else "", detail)
+        super().__init__("\n".join(line for line in lines if line))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.required, self.limit, self.name, self.detail, self.span)
 
 
 class ToolchainError(TilewrightError):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
+from tilewright.runtime.tracebacks import outermost
 
 FORMS = ("cu", "ptx", "cubin", "sass")
 
@@ -22,6 +23,7 @@ class Assembly(Mapping[str, str | bytes]):
         """`known` are forms that exist already."""
         self._artifact, self._known = artifact, known
 
+    @outermost
     def __getitem__(self, form: str) -> str | bytes:
         if form not in FORMS:
             raise KeyError(f"a kernel has no {form!r}; it has {', '.join(FORMS)}")

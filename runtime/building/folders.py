@@ -6,10 +6,10 @@ import functools
 import os
 import stat
 import tempfile
-import warnings
 from pathlib import Path
 
 from tilewright.diagnostics import TilewrightError
+from tilewright.runtime.tracebacks import warn
 
 BOUND = "TILEWRIGHT_CACHE_MB"
 DEFAULT_BOUND_MB = 1024
@@ -63,7 +63,7 @@ def bound_bytes() -> int:
 def temporary_folder(instead_of: str) -> Path:
     """A folder for this process alone."""
     folder = Path(tempfile.mkdtemp(prefix="tilewright-"))
-    warnings.warn(f"{instead_of} cannot be used as a cache; this process uses {folder}", stacklevel=3)
+    warn(f"{instead_of} cannot be used as a cache; this process uses {folder}", UserWarning)
     return folder
 
 

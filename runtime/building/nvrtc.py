@@ -7,7 +7,6 @@ import functools
 import os
 import re
 import threading
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from tilewright.frozen import frozen
 from tilewright.runtime.building.cubin import resources
 from tilewright.runtime.building.nvrtc_version import remember, remembered
 from tilewright.runtime.forks import preparing
+from tilewright.runtime.tracebacks import warn
 
 INSTALL = (
     "install CUDA's compiler with `pip install tilewright[cu13]` (drivers from 580) or `pip install tilewright[cu12]`"
@@ -70,7 +70,7 @@ def version() -> tuple[int, int]:
     found = remembered() or _loaded_version()
     for (first_bad, first_good), why in KNOWN_BAD.items():
         if first_bad <= found < first_good:
-            warnings.warn(f"NVRTC {found[0]}.{found[1]}: {why}", RuntimeWarning, stacklevel=2)
+            warn(f"NVRTC {found[0]}.{found[1]}: {why}")
     return found
 
 

@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from importlib import import_module
@@ -40,6 +39,7 @@ from tilewright.outside import Reading, UntoldError, as_read, function_mark, mar
 from tilewright.runtime.building import store
 from tilewright.runtime.building.folders import cache_folder
 from tilewright.runtime.environment import ALWAYS_COMPILE, is_on
+from tilewright.runtime.tracebacks import warn
 from tilewright.switches import is_verifying
 from tilewright.version import VERSION
 
@@ -208,7 +208,7 @@ def _write(key: str, artifact: Artifact, readings: tuple[Reading, ...]) -> None:
         store.write(root(), key, facts, {TEXT: artifact.source.encode()})
         store.shrink(root(), bound_bytes() // SHARE)
     except OSError as error:
-        warnings.warn(f"the cache cannot be written ({error}); kernels are translated anew each time", stacklevel=2)
+        warn(f"the cache cannot be written ({error}); kernels are translated anew each time", UserWarning)
 
 
 def _as_json(artifact: Artifact) -> dict[str, Any]:

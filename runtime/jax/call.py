@@ -14,9 +14,11 @@ from tilewright.jax import custom_call
 from tilewright.jax.callback import check, on_host
 from tilewright.jax.placeholders import record
 from tilewright.language.hints import shown
+from tilewright.runtime.tracebacks import outermost
 from tilewright.runtime.tracing import RecordedLaunch
 
 
+@outermost
 def call(
     *args: Any,
     kernel: Any,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.diagnostics import ToolchainError
+from tilewright.runtime.tracebacks import outermost
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Mark:
         """See `perf_report`."""
         self.fn, self.benchmarks = fn, benchmarks
 
+    @outermost
     def run(
         self,
         show_plots: bool = False,

@@ -11,12 +11,14 @@ import numpy as np
 from tilewright.diagnostics import ToolchainError
 from tilewright.runtime.measuring.clock import Clock, HostClock, clock_of, summary
 from tilewright.runtime.measuring.report import Benchmark, Mark, perf_report
+from tilewright.runtime.tracebacks import outermost
 
 __all__ = ["Benchmark", "Mark", "assert_close", "captured", "do_bench", "do_bench_cudagraph", "perf_report"]
 
 ESTIMATES, REPLAYS = 5, 10
 
 
+@outermost
 def do_bench(
     fn: Callable[[], Any],
     warmup: float = 25,
@@ -86,6 +88,7 @@ def captured(run: Callable[[], Any]) -> Any:
     return graph
 
 
+@outermost
 def do_bench_cudagraph(
     fn: Callable[[], Any],
     rep: float = 20,

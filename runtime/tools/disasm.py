@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from tilewright.runtime.building.assembly import disassemble
+from tilewright.runtime.tracebacks import outermost
 
 
+@outermost
 def get_sass(cubin_asm: bytes) -> str:
     """The text of machine code such as `compiled.asm["cubin"]`.
 
@@ -16,6 +18,7 @@ def get_sass(cubin_asm: bytes) -> str:
     return disassemble(bytes(cubin_asm))
 
 
+@outermost
 def extract(file_path: str | Path) -> str:
     """The text of a file's machine code.
 

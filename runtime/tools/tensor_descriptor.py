@@ -9,6 +9,7 @@ from typing import Any
 from tilewright.diagnostics import ArgumentKindError, DescriptorError
 from tilewright.hardware import MAX_RANK, TENSOR_ALIGNMENT
 from tilewright.runtime.arguments.arrays import Array, describe
+from tilewright.runtime.tracebacks import outermost
 
 PADDINGS = ("zero", "nan")
 
@@ -33,6 +34,7 @@ class TensorDescriptor:
     padding: str = "zero"
     round_f32_to_tf32: bool = False
 
+    @outermost
     def __post_init__(self) -> None:
         """Checks what descriptors must fulfil.
 
@@ -68,6 +70,7 @@ class TensorDescriptor:
             _reject(f"padding 'nan' is for floats, not for {array.dtype}")
 
     @staticmethod
+    @outermost
     def from_tensor(
         tensor: Any, block_shape: Any, padding: str = "zero", round_f32_to_tf32: bool = False
     ) -> TensorDescriptor:

@@ -11,11 +11,13 @@ from typing import Any
 
 import torch
 from tilewright.diagnostics import OperatorError
+from tilewright.runtime.tracebacks import outermost
 from tilewright.runtime.tracing import without_launches
 
 Function = Callable[..., Any]
 
 
+@outermost
 def op(
     function: Function | None = None,
     /,

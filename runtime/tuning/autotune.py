@@ -8,7 +8,6 @@ The interpreter and the checking run take the first config that can run: time me
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from tilewright.runtime.forks import ForkLock
 from tilewright.runtime.hooks import TUNING_HOOKS
 from tilewright.runtime.kernel_interface import FoundByName, parameters_below
 from tilewright.runtime.keywords import with_known_options
+from tilewright.runtime.tracebacks import outermost, warn
 from tilewright.runtime.tracing import in_earnest, launches_nothing
 from tilewright.runtime.tuning.callbacks import best_by_model, check_pruning, check_timing, listed, pruned_early
 from tilewright.runtime.tuning.config import Config
@@ -114,7 +114,7 @@ class Autotuner(FoundByName, Measuring):
             if what != "key":
                 raise TuningNameError(text)
             # Triton passes over such a name, and public kernels carry some: the key is only coarser for it.
-            warnings.warn(f"{text}; the name is passed over", RuntimeWarning, stacklevel=4)
+            warn(f"{text}; the name is passed over")
 
     def run(self, /, *args: Any, **kwargs: Any) -> Any:
         """Launches with the best config for these arguments, which the first launch of a key finds out."""
@@ -298,6 +298,7 @@ def autotune(
       NoSourceError: above what is no kernel.
     """
 
+    @outermost
     def decorate(fn: Any) -> Autotuner:
         names = parameters_below("autotune", fn)
         return Autotuner(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
 from tilewright.absent import closest
 from tilewright.diagnostics import NoConfigLeftError, TuningArgumentError
+from tilewright.runtime.tracebacks import warn
 from tilewright.runtime.tuning.config import Config
 
 PRUNING = ("early_config_prune", "perf_model", "top_k")  # keys of prune_configs_by
@@ -35,7 +35,7 @@ def check_pruning(pruning: Any) -> Mapping[str, Any]:
             meant = closest(str(key), PRUNING)
             hint = f"did you mean {meant}? " if meant else ""
             text = f"prune_configs_by of autotune has the key {key!r}; {hint}its keys are {', '.join(PRUNING)}"
-            warnings.warn(f"{text}; the key is passed over", RuntimeWarning, stacklevel=4)
+            warn(f"{text}; the key is passed over")
     for key, form in (("early_config_prune", EARLY), ("perf_model", MODEL)):
         if pruning.get(key) is not None:
             check_callable(pruning[key], f"{key} of prune_configs_by", form)

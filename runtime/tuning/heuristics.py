@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.runtime.kernel_interface import FoundByName, KernelInterface, parameters_below
 from tilewright.runtime.keywords import with_known_options
+from tilewright.runtime.tracebacks import outermost
 from tilewright.runtime.tuning.callbacks import check_heuristics
 
 Values = dict[str, Callable[[dict[str, Any]], Any]]
@@ -46,4 +47,4 @@ def heuristics(values: Values) -> Callable[[Any], Heuristics]:
       NoSourceError: above what is no kernel.
     """
     check_heuristics(values)
-    return lambda fn: Heuristics(fn, parameters_below("heuristics", fn), values)
+    return outermost(lambda fn: Heuristics(fn, parameters_below("heuristics", fn), values))

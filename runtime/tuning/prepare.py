@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,6 +14,7 @@ from tilewright.diagnostics import (
     OutOfResources,
     ToolchainError,
 )
+from tilewright.runtime.tracebacks import warn
 from tilewright.runtime.tuning.config import Config
 
 # What a config may raise without being anybody's mistake, and what else takes it out of the tuning.
@@ -70,4 +70,4 @@ def check_dropped(name: str, compiled: dict[Config, Any], dropped: dict[Config, 
         ) from errors[0]
     for config, error in dropped.items():
         if not isinstance(error, EXPECTED):
-            warnings.warn(f"{name}: config {config} is left out: {reason(error)}", RuntimeWarning, stacklevel=4)
+            warn(f"{name}: config {config} is left out: {reason(error)}")

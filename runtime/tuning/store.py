@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -18,6 +17,7 @@ from tilewright.frozen import frozen
 from tilewright.runtime.building.file_lock import locked
 from tilewright.runtime.building.folders import cache_folder
 from tilewright.runtime.building.store import write_file
+from tilewright.runtime.tracebacks import outermost, warn
 from tilewright.runtime.tuning.subject import Subject
 
 FORMAT = 1
@@ -108,7 +108,7 @@ def _write(path: Path, result: Result) -> None:
     try:
         write_file(path, _json(_entry(result)).encode())
     except OSError as error:
-        warnings.warn(f"the tuning cannot be stored ({error}); every process tunes anew", stacklevel=2)
+        warn(f"the tuning cannot be stored ({error}); every process tunes anew", UserWarning)
 
 
 def _entry(result: Result) -> dict[str, Any]:
@@ -171,6 +171,7 @@ def read_tuned(path: str | Path) -> list[dict[str, Any]]:
     return entries
 
 
+@outermost
 def load_tuned(path: str | Path) -> None:
     """Takes the configs of a file for every kernel, device and key that stands in it; nothing is measured for these.
 
@@ -191,7 +192,5 @@ def loaded(subject: Subject) -> str | None:
         _loaded_files.add(named)
     found = _loaded.get((subject.kernel, subject.device, subject.key), {})
     if found and subject.source not in found:
-        warnings.warn(
-            f"{subject.kernel} has changed since it was tuned for {subject.key}; it is tuned anew", stacklevel=4
-        )
+        warn(f"{subject.kernel} has changed since it was tuned for {subject.key}; it is tuned anew", UserWarning)
     return found.get(subject.source)

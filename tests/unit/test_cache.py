@@ -233,9 +233,7 @@ def test_all_that_is_kept_is_listed_and_cleared(
         (folder / "all_words.h.gch").write_bytes(bytes(size))
     assert main(["cache", "list"]) == 0
     listed = capsys.readouterr().out
-    assert (
-        "1 files, 20 bytes: programs of the CPU run" in listed and "1 files, 300 bytes: precompiled headers" in listed
-    )
+    assert "1 file, 20 bytes: programs of the CPU run" in listed and "1 file, 300 bytes: precompiled headers" in listed
     with store.sole_maker(ahead, "header"):  # as the process that makes it does
         assert main(["cache", "clear"]) == 0 and f"320 bytes removed from {tmp_path}" in capsys.readouterr().out
         assert [file.name for file in ahead.iterdir()] == [f"{store.UNFINISHED}killed"]

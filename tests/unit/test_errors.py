@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -98,10 +99,21 @@ def too_much_shared(x_ptr, B: tl.constexpr):
     tl.store(x_ptr + i[:, None] * B + j[None, :], x.T + x + y)
 
 
+@triton.jit
+def product(x_ptr, out_ptr, K, B: tl.constexpr):
+    i = tl.arange(0, B)
+    total = tl.zeros((B, B), tl.float32)
+    for k in range(0, K, B):
+        x = tl.load(x_ptr + i[:, None] * K + (k + i)[None, :])
+        total += tl.dot(x, x)
+    tl.store(out_ptr + i[:, None] * B + i[None, :], total)
+
+
+SPAN = errors.Span("k.py", 3, 4, 3, 5, "    x")
 CASES = [
     (unsupported_statement, (X, ), {}, errors.UnsupportedLanguageConstruct, "break", "Break"),
     (unknown_name, (X,), {}, errors.UnknownNameError, "tl.expp", "did you mean tl.exp"),
-    (not_yet, (X,), {}, errors.UnknownNameError, "tl.cumsum", "not supported yet"),
+    (not_yet, (X,), {}, errors.UnknownNameError, "tl.cumsum", "not supported yet; sum up to each element: tl.sum("),
     (shape_mismatch, (X,), {}, errors.ShapeError, "tl.arange(0, 8) + tl.arange(0, 16)", "8 and 16"),
     (dtype_misuse, (X,), {}, errors.DTypeError, "tl.exp(x)", "fp16"),
     (one_branch, (X, 7), {}, errors.UndefinedVariableError, "y", "only one branch"),
@@ -153,6 +165,30 @@ def test_too_much_shared_memory_lists_the_buffers() -> None:
     with pytest.raises(errors.OutOfResources, match="x_shared") as caught:
         too_much_shared.translate("*fp32:16, 256", num_warps=32)
     assert caught.value.required > caught.value.limit and caught.value.name == "shared memory"
+    place, line, carets, *arrays = str(caught.value).splitlines()
+    assert re.search(rf"{os.path.basename(__file__)}:\d+:5: OutOfResources: out of resource: shared memory, ", place)
+    assert line.strip() == "tl.store(x_ptr + i[:, None] * B + j[None, :], x.T + x + y)"
+    assert carets.index("^") == line.index("tl.store") and carets.count("^") == len(line.strip())
+    assert arrays == ["  x_shared: 262144 bytes, x on its way to other threads"]
+
+
+def test_too_much_shared_memory_for_a_tile_that_is_loaded_ahead() -> None:
+    """The array belongs to the tile, and the place is the statement that loads it."""
+    with pytest.raises(errors.OutOfResources) as caught:
+        product.translate("*fp16:16, *fp16:16, i32:16, 512", num_warps=16)
+    assert caught.value.span is not None and caught.value.span.text.strip().startswith("x = tl.load(x_ptr")
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_errors_reach_other_processes_whole(number: int) -> None:
+    """As results of a pool's workers do: an error that cannot be read there hangs the pool."""
+    error = (
+        errors.OutOfResources(2, 1, "threads"),
+        errors.OutOfResources(2, 1, "shared memory", "  x: 2 bytes", SPAN),
+        errors.ShapeError("cause", SPAN, "remedy", (SPAN,)),
+    )[number]
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and str(again) == str(error) and vars(again) == vars(error)
 
 
 @triton.jit

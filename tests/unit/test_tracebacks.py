@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.runtime.log import _topics
 
 
 @triton.jit
@@ -31,6 +33,24 @@ LAUNCHES: list[Callable[[], Any]] = [
     lambda: stored[(1,)](X, 3),
     lambda: stored[(1,)](X, object(), B=16),
     lambda: tuned[(1,)](X, 3),
+    lambda: triton.jit(len),
+    lambda: triton.jit(debug=True)(lambda x: x),
+    lambda: triton.jit(bogus=1),
+    lambda: mismatched.translate("*fp32, i32, 16"),
+    lambda: mismatched.translate("*fp33, i32, 16"),
+    lambda: mismatched.compile("*fp32, i32, 16"),
+    lambda: mismatched.preload("{}"),
+    lambda: triton.autotune([], key=3)(mismatched),
+    lambda: triton.autotune([], key=[], restore_value=["y"])(mismatched),
+    lambda: triton.heuristics({"B": lambda arguments: 16})(len),
+    lambda: triton.heuristics({"B": 16}),
+    lambda: triton.load_tuned("no/such.json"),
+    lambda: triton.compile("source"),
+    lambda: stored.compile("*fp32, fp32, 16").export(__file__),
+    lambda: triton.testing.do_bench_cudagraph(lambda: None),
+    lambda: triton.tools.disasm.get_sass(b"no machine code"),
+    lambda: triton.tools.tensor_descriptor.TensorDescriptor(X, [64], [2], [64]),
+    lambda: triton.tools.tensor_descriptor.TensorDescriptor.from_tensor(X[::2], [64]),
 ]
 
 
@@ -80,3 +100,16 @@ def test_lines_of_functions_that_a_launch_calls_stay(monkeypatch: pytest.MonkeyP
         return (1,)
 
     assert "grid" in frames(lambda: stored[grid](X, 3, B=16))
+
+
+def test_warnings_name_the_users_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many calls of ours lie between: here those of a launch, of a decorator and of one that is given options."""
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    monkeypatch.setenv("TILEWRIGHT_LOG", "compile,other")
+    _topics.cache_clear()
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    with pytest.warns(RuntimeWarning) as said:
+        stored[(1,)](X, 3.5, B=32)
+        triton.autotune([triton.Config({"B": 16})], key=["y"])(mismatched)
+        triton.jit(do_not_specialize=["y"])(stored.fn)
+    assert len(said) == 3 and {one.filename for one in said} == {__file__}

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType, NoneType
 from typing import Any
 
+from ..absent import closest
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from . import control
 from .constexpr import constexpr
@@ -18,6 +19,7 @@ from .values import PropagateNan, tensor
 _CONVERSIONS = {"int": "int32", "float": "float32", "bool": "int1"}
 _MODULES = {"tilewright": "triton", "tilewright.language": "tl"}  # as kernels call them
 _STATIC_INTEGER = "each is a compile-time integer: a number, or a parameter that is annotated tl.constexpr"
+NOTHING = "a function that returns nothing has the value None, and so has an argument that was left out"
 LONGEST = 60  # characters of a value that a message shows
 NO_RANGE = (
     "a kernel's for loop runs over range, tl.range or tl.static_range only",
@@ -107,7 +109,8 @@ def element_type(value: Any) -> Element:
         return of_this_gpu(dtype)
     named = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype).rpartition(".")[2]
     word = _CONVERSIONS.get(named, named)  # of a type of Python, NumPy or torch
-    remedy = f"write tl.{word}" if word in DTYPES_BY_WORD else ""
+    meant = word if word in DTYPES_BY_WORD else closest(word, DTYPES_BY_WORD)
+    remedy = f"write tl.{meant}" if meant else "write one of tl's types"
     raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}", None, remedy)
 
 
@@ -121,7 +124,7 @@ _INSTEAD_OF_OBJECTS = {  # by what the frontend and the interpreter both call th
 def instead_of(value: Any) -> str:
     """What to write where a number or a tile is needed and something else stands."""
     if value is None:
-        return "a function that returns nothing has the value None, and so has an argument that was left out"
+        return NOTHING
     if isinstance(value, DType):
         return f"a type is no value: write tl.cast(x, tl.{value.word}), or tl.zeros(shape, tl.{value.word})"
     if isinstance(value, (tuple, list)):

@@ -6,13 +6,25 @@ from collections.abc import Iterable
 
 from ..absent import closest
 
-# Names of Triton that later versions will bring.
-NOT_YET = frozenset(
-    """associative_scan cumsum cumprod sort topk bitonic_merge histogram gather flip rand rand4x randint randint4x
-    randn randn4x philox philox_impl pair_uniform_to_normal uint_to_uniform_float inline_asm_elementwise
-    map_elementwise aggregate aggregate_replace slice globaltimer smid
-    convert_custom_float8_sm70 convert_custom_float8_sm80""".split()
-)
+# Names of Triton that later versions will bring, by what to write until then.
+_UNTIL_THEN = {
+    "cumsum": "sum up to each element: tl.sum(tl.where(i[:, None] >= i[None, :], x[None, :], 0), axis=1)",
+    "associative_scan cumprod": "carry the value through a loop, or scan outside of the kernel",
+    "sort topk bitonic_merge": "sort outside of the kernel, or take one tl.max after the other",
+    "histogram": "count with tl.atomic_add, at the address of each element's bin",
+    "gather": "load the elements from memory, by their indices",
+    "flip": "load the elements in the other order, as p + (N - 1 - i)",
+    "rand rand4x randint randint4x randn randn4x random philox philox_impl pair_uniform_to_normal "
+    "uint_to_uniform_float": "pass the numbers as an array",
+    "inline_asm_elementwise": "write it with operators and functions of tl, tl.math and tl.extra.libdevice",
+    "map_elementwise": "call the function with the whole tiles, with tl.where in place of its if",
+    "aggregate aggregate_replace": "pass a tuple",
+    "slice": "write the colons, as x[:, None]",
+    "globaltimer": "time launches with triton.testing.do_bench",
+    "smid": "number programs by tl.program_id",
+    "convert_custom_float8_sm70 convert_custom_float8_sm80": "cast with x.to(dtype), to tl.float8e4nv or tl.float8e5",
+}
+NOT_YET = {name: instead for names, instead in _UNTIL_THEN.items() for name in names.split()}
 
 
 def missing_name(
@@ -23,7 +35,7 @@ def missing_name(
     `language` are the names of `tl`, where the module lies below it.
     """
     if name in NOT_YET:
-        return AttributeError(f"{module}.{name} is not supported yet")
+        return AttributeError(f"{module}.{name} is not supported yet; {NOT_YET[name]}")
     if name in libdevice:
         return AttributeError(f"{module} has no {name!r}; it is tl.extra.libdevice.{name}")
     if name in language:

@@ -46,7 +46,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
     infinities, body = _finished(context, written.body)
     functions = _functions(context, kernel)  # may ask for helpers, as all above may
     _ask_for_spelled_helpers(context)
-    static, dynamic, dynamic_bytes = plan_shared(context)
+    static, dynamic, dynamic_bytes = plan_shared(context, kernel)
     count_map_slots(context, dynamic_bytes)
     prologue, (bounds, threads) = _prologue(context, dynamic, body), _bounds(context)
     name = entry_name(kernel.name, named_values(kernel))

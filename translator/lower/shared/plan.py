@@ -10,13 +10,15 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
-from ...diagnostics import OutOfResources
+from ...diagnostics import OutOfResources, Span
+from ...ir.nodes import Kernel
+from ...ir.walk import assigned_variables, statements
 from ..context import Context
 from ..text.unit import PLAIN_ALIGNMENT, Line, Node, Shared
 from .turns import NESTED, Turn
 
 
-def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...], int]:
+def plan_shared(context: Context, kernel: Kernel) -> tuple[tuple[Shared, ...], tuple[Shared, ...], int]:
     """(static arrays, arrays of the struct, bytes of the struct).
 
     Raises:
@@ -30,8 +32,18 @@ def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...
         return arrays, (), 0
     if total > target.max_dynamic_shared_bytes:
         detail = "\n".join(f"  {array.name}: {array.size} bytes, {array.comment}" for array in arrays)
-        raise OutOfResources(total, target.max_dynamic_shared_bytes, "shared memory", detail)
+        place = _place_of(max(arrays, key=lambda array: array.size), context, kernel)
+        raise OutOfResources(total, target.max_dynamic_shared_bytes, "shared memory", detail, place)
     return (), _in_order(arrays), total
+
+
+def _place_of(array: Shared, context: Context, kernel: Kernel) -> Span | None:
+    """The statement that needs an array: its owner, or what makes the tile that lies in it."""
+    owners = [owner for (owner, _), one in context.shared.arrays.items() if one.name == array.name]
+    for statement in statements(kernel.body):
+        if statement in owners or not {*assigned_variables(statement)}.isdisjoint(owners):
+            return statement.origin.span
+    return None
 
 
 def _in_order(arrays: tuple[Shared, ...], depth: int = 0) -> tuple[Shared, ...]:
