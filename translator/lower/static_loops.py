@@ -278,7 +278,9 @@ def _pieces(value: object) -> Iterator[str]:
         case str():
             yield from pieces(value)
         case Comment():
-            yield repr(value)
+            yield repr(
+                replace(value, remark="")
+            )  # what the last trip carries on, nothing reads: the first says what it is for
         case Spelled(template="assign", values={"target": target, "value": assigned}):
             yield from _pieces(Line(f"{target} = {assigned};"))
         case tuple() | list():
