@@ -380,7 +380,7 @@ def no_window(x_ptr, out_ptr, BLOCK: tl.constexpr, WAY: tl.constexpr):
 def test_loads_without_a_window(run_everywhere: Any, way: str) -> None:
     assert not windows_of(no_window.translate(f"*fp32:16, *fp32:16, 512, '{way}'").source)
     x = RANDOM.integers(-9, 9, 512 * 5 + 3).astype(np.float32)
-    found = run_everywhere(no_window, (1,), x, np.zeros(2048, np.uint8), BLOCK=2048, WAY=way)[1]
+    found = run_everywhere(no_window, (1,), x, np.zeros(512, np.float32), BLOCK=512, WAY=way)[1]
     c = np.arange(512)
     wanted = {
         "far": lambda d: x[c + d * 512],
