@@ -117,7 +117,7 @@ def test_rows_below_each_other(run_everywhere: Any, length: int, depth: int) -> 
 
 def test_the_text_of_rows_below_each_other() -> None:
     text = causal.translate("*fp32:16, *fp32:16, *fp32:16, i32, i32, 4, 16, 128").source
-    assert windows_of(text) == ["x_window[BL + 3]"] and "x_window[r + 3 - (WIDTH - 1 - tap)]" in text
+    assert windows_of(text) == ["x_window[BL + 3]"] and "x_window[r + tap]" in text
 
 
 @triton.jit
@@ -239,6 +239,121 @@ def test_indices_without_names(run_everywhere: Any) -> None:
     padded = np.concatenate([x[:500], np.full(14, 5)])
     np.testing.assert_array_equal(found, sum(padded[d : d + 512].astype(np.float32) for d in range(3)))
     assert len(windows_of(written_out.translate("*u8:16, *fp32:16, i32:16, 512").source)) == 1
+
+
+@triton.jit
+def beginning_at_zero(x_ptr, out_ptr, W, BLOCK: tl.constexpr):
+    """The first trip's mask is the same in all of a vector, where rows are multiples of it; the next loads lie one further on."""
+    c = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for d in range(0, 3):
+        total += tl.load(x_ptr + c + d, mask=c + d < W, other=3)
+        total += tl.load(x_ptr + c + d + 1, mask=c + d + 1 < W, other=2)
+    tl.store(out_ptr + c, total, mask=c < W)
+
+
+@pytest.mark.parametrize("width", (480, 475, 512))
+def test_trips_from_zero_on(run_everywhere: Any, width: int) -> None:
+    x = RANDOM.integers(0, 99, width, np.uint8)
+    found = run_everywhere(beginning_at_zero, (1,), x, np.zeros(width, np.float32), width, BLOCK=512)[1]
+    padded = [np.concatenate([x, np.full(5, other)]).astype(np.float32) for other in (3, 2)]
+    parts = (padded[0][d : d + width] + padded[1][d + 1 : d + 1 + width] for d in range(3))
+    np.testing.assert_array_equal(found, sum(parts))
+    text = beginning_at_zero.translate("*u8:16, *fp32:16, i32:16, 512").source
+    assert len(windows_of(text)) == 2 and "x_window[e + d]" in text
+
+
+@triton.jit
+def other_ways(x_ptr, out_ptr, W, BLOCK: tl.constexpr):
+    """The counter in front, a pointer that holds the index already, and a pointer and an index that trips move on."""
+    r = tl.program_id(0)
+    c = tl.arange(0, BLOCK)
+    row = x_ptr + r * W + c
+    p = row
+    at = c - 1
+    total = tl.zeros((BLOCK,), tl.float32)
+    for d in range(-1, 3):
+        inside = (d + c >= 0) & (d + c < W)
+        total += tl.load(x_ptr + r * W + (d + c), mask=inside, other=0).to(tl.float32)
+        total += tl.load(row + d, mask=inside, other=0).to(tl.float32) * 2
+        total += tl.load(p - 1, mask=inside, other=0).to(tl.float32) * 4
+        p += 1
+        total += tl.load(x_ptr + r * W + at, mask=(at >= 0) & (at < W), other=0).to(tl.float32) * 8
+        at = 1 + at
+    tl.store(out_ptr + r * W + c, total, mask=c < W)
+
+
+@triton.jit
+def other_ways_of_static_loops(x_ptr, out_ptr, W, BLOCK: tl.constexpr):
+    """The same, in a loop whose trips are written out."""
+    r = tl.program_id(0)
+    c = tl.arange(0, BLOCK)
+    row = x_ptr + r * W + c
+    p = row
+    at = c - 1
+    total = tl.zeros((BLOCK,), tl.float32)
+    for d in tl.static_range(-1, 3):
+        inside = (d + c >= 0) & (d + c < W)
+        total += tl.load(x_ptr + r * W + (d + c), mask=inside, other=0).to(tl.float32)
+        total += tl.load(row + d, mask=inside, other=0).to(tl.float32) * 2
+        total += tl.load(p - 1, mask=inside, other=0).to(tl.float32) * 4
+        p += 1
+        total += tl.load(x_ptr + r * W + at, mask=(at >= 0) & (at < W), other=0).to(tl.float32) * 8
+        at = 1 + at
+    tl.store(out_ptr + r * W + c, total, mask=c < W)
+
+
+@pytest.mark.parametrize("kernel", (other_ways, other_ways_of_static_loops))
+@pytest.mark.parametrize("width", (512, 400, 333))
+def test_other_ways_to_move(run_everywhere: Any, kernel: Any, width: int) -> None:
+    x = RANDOM.integers(0, 99, (3, width), np.uint8)
+    found = run_everywhere(kernel, (3,), x, np.zeros((3, width), np.float32), width, BLOCK=512)[1]
+    np.testing.assert_array_equal(found, 15 * sum(rows_moved(x.astype(np.float32), d) for d in range(-1, 3)))
+    text = kernel.translate("*u8:16, *fp32:16, i32:16, 512").source
+    assert len(windows_of(text)) == 4 and "for (int d = -1; d < 3; ++d)" in text
+
+
+@triton.jit
+def in_steps(x_ptr, out_ptr, BLOCK: tl.constexpr, STEP: tl.constexpr, WAY: tl.constexpr):
+    """Distances that go with the counter, faster or slower than it does, and those that do not."""
+    c = tl.arange(0, BLOCK)
+    p = x_ptr + 8 + c
+    total = tl.zeros((BLOCK,), tl.float32)
+    for d in tl.static_range(0, 4 * STEP, STEP):
+        if WAY == "half":
+            total += tl.load(x_ptr + c + d // 2 + 3)
+        elif WAY == "back":
+            total += tl.load(x_ptr + (9 + c - 3 - d))
+        elif WAY == "slow":
+            total += tl.load(p)
+            p -= 1
+        elif WAY == "fast":
+            total += tl.load(p)
+            p += 2
+        else:
+            total += tl.load(x_ptr + c + d * d // 8)
+    tl.store(out_ptr + c, total)
+
+
+STEPS: dict[str, tuple[int, Any, str]] = {
+    "half": (2, lambda d: d // 2 + 3, "d / 2"),
+    "back": (2, lambda d: 6 - d, "6 - d"),
+    "slow": (2, lambda d: 8 - d // 2, "3 - d / 2"),
+    "fast": (1, lambda d: 8 + 2 * d, "d * 2"),
+    "squares": (2, lambda d: d * d // 8, "d * d / 8"),
+}
+
+
+@pytest.mark.parametrize("way", STEPS)
+def test_steps_of_windows(run_everywhere: Any, way: str) -> None:
+    step, first, start = STEPS[way]
+    x = RANDOM.integers(0, 99, 540, np.uint8)
+    found = run_everywhere(in_steps, (1,), x, np.zeros(512, np.float32), BLOCK=512, STEP=step, WAY=way)[1]
+    wanted = sum(x[first(d) : first(d) + 512].astype(np.float32) for d in range(0, 4 * step, step))
+    np.testing.assert_array_equal(found, wanted)
+    text = in_steps.translate(f"*u8:16, *fp32:16, 512, {step}, '{way}'").source
+    assert len(windows_of(text)) == 1 and f"_window[e + {start}]" in text
+    assert way != "back" or "c_near = c + place;" in text  # 9 - 3 - 6 is nothing
 
 
 @triton.jit

@@ -1,8 +1,8 @@
-"""Whether an expression is another one moved along an axis: its elements are the other's, some places further on.
+"""Whether expressions are others moved along an axis: their elements are the others', some places further on.
 
-In: two expressions, or several of each, an axis, and how many neighbours along it count. Out: by how much the indices of the
-second are those of the first moved on, and which these are. `row * W + (c + 1)` is `row * W + (c - 1)` moved by 2 along the
-axis of `c = tl.arange(0, 128)`. Only runs of neighbours count: an index rises by 1 in each, and all else stays the same.
+In: expressions, one or several of each trip of a loop, an axis, and how many neighbours along it count. Out: by how much the
+indices of each trip are those of the first moved on, and which these are. `row * W + (c + 1)` is `row * W + (c - 1)` moved by
+2 along the axis of `c = tl.arange(0, 128)`. Only runs of neighbours count: an index rises by 1 in each, all else stays the same.
 """
 
 from __future__ import annotations
@@ -17,21 +17,27 @@ from ..ir.walk import REARRANGES
 from .axis_info import AxisInfo, axis_info
 
 SUMS = ("add", "sub", "ptr_add")
-Term = tuple[int, Literal]  # a number that is added, or taken away: with 1 or -1
+Term = tuple[int, Literal]  # a number that has a word and is added, or taken away: with 1 or -1
 
 
 @frozen
 class Place:
-    """An index that rises along the axis: `base`, and the numbers that move it."""
+    """An index that rises along the axis: `base`, and the numbers that move it: some with words, and what the others come to."""
 
     expr: Expr
     base: Expr
     terms: tuple[Term, ...]
+    rest: int
 
     @property
     def number(self) -> int:
-        """What the terms come to."""
-        return sum(sign * int(literal.value) for sign, literal in self.terms)
+        """What all of them come to."""
+        return sum(sign * int(literal.value) for sign, literal in self.terms) + self.rest
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """Which terms are added, and which taken away."""
+        return tuple(sign for sign, _ in self.terms)
 
 
 @frozen
@@ -39,7 +45,7 @@ class Moved:
     """See the module docstring.
 
     Attributes:
-      by: how much further on the second expression is.
+      by: how much further on a trip's expressions are than the first's.
       places: its indices, in the order in which they are met.
     """
 
@@ -47,18 +53,26 @@ class Moved:
     places: tuple[Place, ...]
 
 
-Pairs = list[tuple[Place, Place]]
+Rows = list[tuple[Place, ...]]  # for each index that moves: what it is in the first expression, the second, ...
 
 
 def moved(
-    first: Sequence[Expr], second: Sequence[Expr], axis: int, run: int, known: Mapping[Variable, AxisInfo]
-) -> Moved | None:
-    """How all expressions of `second` are those of `first` moved along `axis`, in runs of `run` elements; None if not."""
-    pairs: Pairs = []
-    if not all(_compare(one, other, axis, run, known, pairs) for one, other in zip(first, second, strict=True)):
+    all_of: Sequence[Sequence[Expr]], axis: int, run: int, known: Mapping[Variable, AxisInfo]
+) -> tuple[Moved, ...] | None:
+    """How all expressions of each are those of the first moved along `axis`, in runs of `run` elements; None if they are not.
+
+    All are looked at together, for what is an index that moves in one of them is that in all.
+    """
+    rows: Rows = []
+    if not all(_compare(one, axis, run, known, rows) for one in zip(*all_of, strict=True)):
         return None
-    distances = {after.number - before.number for before, after in pairs}
-    return Moved(distances.pop(), tuple(after for _, after in pairs)) if len(distances) == 1 else None
+    found = []
+    for places in zip(*rows, strict=True):
+        distances = {place.number - row[0].number for place, row in zip(places, rows, strict=True)}
+        if len(distances) > 1:
+            return None
+        found.append(Moved(distances.pop(), places))
+    return tuple(found) or None
 
 
 def with_sunk_numbers(expr: Expr, axis: int | None, run: int, known: Mapping[Variable, AxisInfo]) -> Expr:
@@ -66,9 +80,7 @@ def with_sunk_numbers(expr: Expr, axis: int | None, run: int, known: Mapping[Var
 
     `row * W + c + 1` has `c + 1` in it then, as a mask `c + 1 < W` does.
     """
-    if axis is None or _is_alike(expr, axis, run, known) or not isinstance(expr, Call) or expr.op in REARRANGES:
-        return expr
-    if not expr.args:
+    if axis is None or not expr.type.is_tile or not isinstance(expr, Call) or expr.op in REARRANGES or not expr.args:
         return expr
     args = tuple(with_sunk_numbers(arg, _axis_below(expr, arg, axis), run, known) for arg in expr.args)
     whole = with_operands(expr, args)
@@ -99,38 +111,44 @@ def _with_number(term: Expr, op: str, number: Literal) -> Expr | None:
 
 
 def _compare(
-    one: Expr, other: Expr, axis: int | None, run: int, known: Mapping[Variable, AxisInfo], pairs: Pairs
+    trips: tuple[Expr, ...], axis: int | None, run: int, known: Mapping[Variable, AxisInfo], rows: Rows
 ) -> bool:
-    """Whether two expressions differ in the numbers that move their indices alone; adds these to `pairs`."""
-    if axis is None or _is_alike(one, axis, run, known):
-        return one == other
-    before, after = _place(one), _place(other)
-    is_index = bool(before.terms) or isinstance(one, Use) or _is_arange(one)
-    if is_index and axis_info(before.base, known).contiguity[axis] % run == 0:
-        pairs.append((before, after))
-        signs, others = ([sign for sign, _ in place.terms] for place in (before, after))
-        return before.base == after.base and signs == others
-    if not (isinstance(one, Call) and isinstance(other, Call) and one.args and one.op not in REARRANGES):
+    """Whether expressions differ in the numbers that move their indices alone; adds these to `rows`."""
+    one, same = trips[0], len(set(trips)) == 1
+    if axis is None or not one.type.is_tile:
+        return same
+    if same and _is_alike(one, axis, run, known):
+        return True
+    places = tuple(map(_place, trips))
+    first = places[0]
+    is_index = any(place.base is not place.expr or _is_index(place.expr) for place in places)
+    if is_index and axis_info(first.base, known).contiguity[axis] % run == 0:
+        rows.append(places)
+        return len({(place.base, place.signs) for place in places}) == 1
+    if not all(isinstance(other, Call) and other.args and other.op not in REARRANGES for other in trips):
         return False
-    if (one.op, one.type, one.attributes, len(one.args)) != (other.op, other.type, other.attributes, len(other.args)):
+    calls: tuple[Call, ...] = trips  # type: ignore[assignment]
+    if len({(call.op, call.type, call.attributes, len(call.args)) for call in calls}) > 1:
         return False
-    operands = zip(one.args, other.args, strict=True)
-    return all(_compare(a, b, _axis_below(one, a, axis), run, known, pairs) for a, b in operands)
+    operands = zip(*(call.args for call in calls), strict=True)
+    return all(_compare(arg, _axis_below(calls[0], arg[0], axis), run, known, rows) for arg in operands)
 
 
 def _place(expr: Expr) -> Place:
-    base, terms = expr, list[Term]()
+    base, terms, rest = expr, list[Term](), 0
     while isinstance(base, Call) and base.op in ("add", "sub"):
         left, right = base.args
         if isinstance(right, Literal):
-            terms.append((1 if base.op == "add" else -1, right))
-            base = left
+            sign, literal, base = 1 if base.op == "add" else -1, right, left
         elif isinstance(left, Literal) and base.op == "add":
-            terms.append((1, left))
-            base = right
+            sign, literal, base = 1, left, right
         else:
             break
-    return Place(expr, base, tuple(terms))
+        if literal.symbol is None:
+            rest += sign * int(literal.value)
+        else:
+            terms.append((sign, literal))
+    return Place(expr, base, tuple(terms), rest)
 
 
 def _is_alike(expr: Expr, axis: int, run: int, known: Mapping[Variable, AxisInfo]) -> bool:
@@ -138,8 +156,8 @@ def _is_alike(expr: Expr, axis: int, run: int, known: Mapping[Variable, AxisInfo
     return not expr.type.is_tile or axis_info(expr, known).constancy[axis] % run == 0
 
 
-def _is_arange(expr: Expr) -> bool:
-    return isinstance(expr, Call) and expr.op == "arange"
+def _is_index(expr: Expr) -> bool:
+    return isinstance(expr, Use) or (isinstance(expr, Call) and expr.op == "arange")
 
 
 def _axis_below(call: Call, operand: Expr, axis: int) -> int | None:
@@ -152,9 +170,10 @@ def _axis_below(call: Call, operand: Expr, axis: int) -> int | None:
     return axis
 
 
-def with_terms(place: Place, terms: tuple[Term, ...]) -> Expr:
+def with_numbers(place: Place, terms: tuple[Term, ...], rest: int) -> Expr:
     """The index with other numbers in place of its own."""
-    expr = place.base
-    for sign, literal in reversed(terms):
-        expr = Call(place.expr.type, "add" if sign > 0 else "sub", (expr, replace(literal, type=place.expr.type)))
+    expr, type_ = place.base, place.expr.type
+    own = [(1 if rest > 0 else -1, Literal(type_, abs(rest)))] if rest else []
+    for sign, literal in (*reversed(terms), *own):
+        expr = Call(type_, "add" if sign > 0 else "sub", (expr, replace(literal, type=type_)))
     return expr

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..absent import closest
+from ..analysis.induction import without_broadcasts
 from ..artifact import Options, Target
 from ..diagnostics import DTypeError, NotConstexprError, Span, UndefinedVariableError, UnsupportedLanguageConstruct
 from ..ir.c_names import can_be_global
@@ -60,6 +61,8 @@ class Builder(Draft):
         else:
             super().__init__(
                 nonnegative=parent.nonnegative,
+                filled=parent.filled,
+                data=parent.data,
                 counter=parent.counter,
                 loop_depth=parent.loop_depth,
                 trip=parent.trip,
@@ -167,8 +170,8 @@ class Builder(Draft):
             target = old.variable
             straight = self.block_of.get(target) == self.block
             absorbed = target.type.is_tile and (target.type.is_pointer or not target.type.dtype.is_floating())
-            if name in self.mixed and not target.type.is_pointer and target.type.dtype.bits > 1:
-                absorbed = False
+            if absorbed and not target.type.is_pointer and target.type.dtype.bits > 1:
+                absorbed = not (name in self.mixed or self._is_sum(name, target, expr))
             if straight and (absorbed or (target.type.is_tile and _moves_elements(expr))):
                 target = (
                     None  # a version of its own: its expression can stand where it is used, other threads can hold it
@@ -182,8 +185,20 @@ class Builder(Draft):
         self.scope[name] = Use(target.type, target)
         return target
 
+    def _is_sum(self, name: str, target: Variable, expr: Expr) -> bool:
+        """Whether trips of a static loop add data to a number that stands ahead of it, or to what the trip before has made."""
+        return name in self.carried and self._is_data(expr) and (target in self.filled or target in self.data)
+
+    def _is_data(self, expr: Expr) -> bool:
+        return not self.data.isdisjoint(used_variables(expr))
+
     def write(self, target: Variable, expr: Expr) -> None:
         """`target = expr`."""
+        is_number = isinstance(without_broadcasts(expr), Literal)
+        known = self.data if self._is_data(expr) else self.filled if is_number else set[Variable]()
+        self.data.discard(target)
+        self.filled.discard(target)
+        known.add(target)
         if not self.take_over(expr, target) and not self._take_result(expr, target):
             self.statements.append(Assign(self.here, (target,), self._named_as_loaded(expr, target)))
 
@@ -293,6 +308,7 @@ class Builder(Draft):
         call = Call(types[0], op, args, tuple(attributes.items()), span=span)
         self.statements.append(Assign(self.here, targets, call))
         self.temporaries = self.temporaries | {target.key for target in targets}
+        self.data.update(target for target in targets if target.type.is_tile)
         return tuple(Use(target.type, target, span=span) for target in targets)
 
     def _told_apart(self, name: str) -> str:

@@ -29,6 +29,9 @@ class Draft:
       loop_depth: the loops around it.
       trip: the trips around it that are being written out.
       mixed: names of the bits that the trips of a static loop around make of one another (`loops.py`).
+      carried: names that stand for something ahead of a static loop around, whose trips assign them.
+      filled: tiles that are one number so far.
+      data: tiles that are no indices: what memory holds, or an operation on whole tiles gives, and what is made of that.
       temporaries: keys of variables that name results of this statement.
       blocks_around: the blocks that it stands in, but for the function's own.
       piece_names: those of results that no plain assignment has taken over, with the blocks around them.
@@ -49,6 +52,9 @@ class Draft:
     loop_depth: int = 0
     trip: str = ""
     mixed: frozenset[str] = frozenset()
+    carried: frozenset[str] = frozenset()
+    filled: set[Variable] = field(default_factory=set)
+    data: set[Variable] = field(default_factory=set)
     temporaries: frozenset[int] = frozenset()
     blocks_around: tuple[int, ...] = ()
     piece_names: frozenset[tuple[str, tuple[int, ...]]] = frozenset()

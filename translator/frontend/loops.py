@@ -129,15 +129,18 @@ def _unroll(builder: Builder, node: Any, limits: list[Value]) -> bool:
     if loop is None:
         builder.note("written out below" if trips else f"no trip{without_block(builder, node.body)}")
     outer, returns, before, header = builder.trip, False, builder.scope.get(node.target.value), builder.here
-    around, mixed = builder.loops_around, builder.mixed
+    around, mixed, carried = builder.loops_around, builder.mixed, builder.carried
     builder.unrolled += 1
     builder.loops_around += (loop.place,) if loop else ()
     builder.mixed |= _mixed(builder, node) if loop else frozenset()
+    builder.carried |= frozenset(assigned_names(node.body)) & builder.scope.keys()
+    names = builder.piece_names
     for number, value in enumerate(range(*bounds)):
         if loop is None:
             builder.trip = ", ".join(filter(None, (outer, f"{node.target.value} = {value}")))
         else:
             builder.statements.append(Note(header, Trip(loop, number)))
+            builder.piece_names = names  # what a trip loads twice has the same two names in each
         builder.scope[node.target.value] = Const(value, loop.number_of(number) if loop else None)
         returns = visit_block(builder, node.body)
         if returns:
@@ -146,7 +149,7 @@ def _unroll(builder: Builder, node: Any, limits: list[Value]) -> bool:
         _leave(builder, node, before, _last_of_trips(builder.scope[node.target.value]))
     if loop is not None and not returns:
         builder.statements.append(Note(header, Trip(loop, trips)))
-    builder.loops_around, builder.mixed = around, mixed
+    builder.loops_around, builder.mixed, builder.carried = around, mixed, carried
     builder.unrolled -= 1
     builder.trip = outer
     return returns

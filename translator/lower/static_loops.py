@@ -281,7 +281,8 @@ def _pieces(value: object) -> Iterator[str]:
         case str():
             yield from pieces(value)
         case Comment():
-            yield repr(value)
+            # What the last trip carries on, nothing reads: the remark of the first says what it is for.
+            yield repr(replace(value, remark=""))
         case tuple() | list():
             yield "("
             for part in value:

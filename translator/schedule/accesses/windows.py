@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from fractions import Fraction
 from functools import partial
 from itertools import count, pairwise
 
 from ...analysis.axis_info import AxisInfo, axis_info
 from ...analysis.facts import Facts
 from ...analysis.masks import conjuncts
-from ...analysis.moved import Moved, Term, with_terms
+from ...analysis.moved import Moved, Term, with_numbers
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Statement, Use, Variable
 from ...ir.rewrite import with_operands
@@ -30,7 +31,7 @@ from ...ir.types import ValueType
 from ...ir.walk import MOVES, next_key, read_variables, statements, used_variables
 from ..tiles.layout import Layout
 from .access import Access, plan_access
-from .trip_loads import COUNTER, Moves, TripLoad, loads_of_loops, moves_along
+from .trip_loads import COUNTER, FewTrips, Moves, TripLoad, loads_of_loops, moves_along
 
 MOST_REGISTERS = 96  # of a thread for the windows of one loop: they are used up trip by trip
 WORD_BITS = 32
@@ -113,27 +114,27 @@ def choose_windows(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layo
     ahead: dict[Statement, tuple[Window, ...]] = {}
     taken: dict[Statement, tuple[Window, Symbol]] = {}
     keys = count(next_key(kernel))
-    for begin, together in loads_of_loops(kernel):
+    for loop, together in loads_of_loops(kernel, facts):
         here: list[Window] = []
         room = MOST_REGISTERS
         for loads in together:
             layout = layouts.get(loads[0].target)
             if layout is None or any(layouts.get(load.target) != layout for load in loads):
                 continue
-            counter = begin.variable if isinstance(begin, For) else None
-            found = _window(loads, layout, room, facts, keys)
+            counter = loop.begin.variable if isinstance(loop.begin, For) else None
+            found = _window(loads, loop, layout, room, facts, keys)
             if found is not None:
                 room -= found[0].registers(layout)
                 window = replace(found[0], counter=counter)
                 here.append(window)
                 taken |= {load.load: (window, start) for load, start in zip(loads, found[1], strict=True)}
         if here:
-            ahead[begin] = tuple(here)
+            ahead[loop.begin] = tuple(here)
     return Windows(ahead, taken, _unread(kernel, ahead, taken)) if taken else Windows()
 
 
 def _window(
-    loads: list[TripLoad], layout: Layout, room: int, facts: Facts, keys: Iterator[int]
+    loads: list[TripLoad], loop: FewTrips, layout: Layout, room: int, facts: Facts, keys: Iterator[int]
 ) -> tuple[Window, list[Symbol]] | None:
     """The window of the loads of all trips, and the element of it that each begins at; None where it is not worth it.
 
@@ -142,7 +143,7 @@ def _window(
     for axis in layout.array_axes():
         run = layout.run(axis)
         moves = moves_along(axis, run, loads, facts) if run > 1 else None
-        starts = _starts(moves) if moves is not None and _is_worth(moves, run) else None
+        starts = _starts(moves, loop) if moves is not None and _is_worth(moves, run) else None
         if moves is not None and starts is not None:
             window = _made(loads[0].load, moves, axis, run, layout, facts, keys)
             if window.registers(layout) <= room:
@@ -187,13 +188,14 @@ def _places(moves: Sequence[Moved], keys: Iterator[int]) -> dict[Expr, tuple[Var
 
 def _index(place: int, moves: Sequence[Moved], least: Moved, element: int) -> Expr:
     """An index at an element of the window, which begins where the trip does that is moved least."""
-    terms: list[Term] = []
-    for number, (sign, literal) in enumerate(least.places[place].terms):
-        if any(move.places[place].terms[number] != (sign, literal) for move in moves):
-            value, element = int(literal.value) + sign * element, 0
-            literal = replace(literal, value=value, symbol=None)  # a word of its trip is none of the window's
-        terms.append((sign, _without_counter(literal)))
-    return with_terms(least.places[place], tuple(terms))
+    own = least.places[place]
+    terms, rest = list[Term](), own.rest + element
+    for number, (sign, literal) in enumerate(own.terms):
+        if mentions(literal.symbol, COUNTER) or any(move.places[place].terms[number][1] != literal for move in moves):
+            rest += sign * int(literal.value)  # a word of its trip is none of the window's
+        else:
+            terms.append((sign, literal))
+    return with_numbers(own, tuple(terms), rest)
 
 
 def _middle(
@@ -225,24 +227,39 @@ def _always_holds(test: Expr, known: Mapping[Variable, AxisInfo]) -> bool:
     return test.args[1].value == 0 and axis_info(test.args[0], known).nonnegative
 
 
-def _starts(moves: Moves) -> list[Symbol] | None:
-    """For each trip, which element of the window is its first; None where the text has no words for that."""
-    for number, place in enumerate(moves.of_trips[0].places):
-        terms = [[move.places[number].terms[term] for move in moves.of_trips] for term in range(len(place.terms))]
-        changing = [each for each in terms if any(one != each[0] for one in each)]
-        if not changing:
-            continue
-        if any(literal.symbol is None for each in changing for _, literal in each):
-            return None
-        least = min(sum(sign * int(literal.value) for sign, literal in trip) for trip in zip(*changing, strict=True))
-        return [_sum(trip, -least) for trip in zip(*changing, strict=True)]
-    return None
+def _starts(moves: Moves, loop: FewTrips) -> list[Symbol] | None:
+    """For each trip, which element of the window is its first; None where the text has no words for that.
+
+    It goes with what the trips count by, or by the words of the index.
+    """
+    starts = [move.by - moves.by[0] for move in moves.of_trips]
+    each = Fraction(starts[1] - starts[0], loop.numbers.step)
+    if all(start == starts[0] + each * loop.numbers.step * trip for trip, start in enumerate(starts)):
+        return [_in_steps(word, each, loop.numbers[0], starts[0]) for word in loop.words]
+    terms = zip(*(move.places[0].terms for move in moves.of_trips), strict=True)
+    changing = list(zip(*(trips for trips in terms if len({n.value for _, n in trips}) > 1), strict=True))
+    rest = {start - sum(sign * int(n.value) for sign, n in trip) for start, trip in zip(starts, changing, strict=False)}
+    if len(rest) != 1:
+        return None
+    return [_sum([(sign, n.symbol) for sign, n in trip if n.symbol], *rest) for trip in changing]
 
 
-def _sum(terms: Sequence[Term], number: int) -> Symbol:
-    """What the words of some numbers come to, with one more."""
-    added = [literal.symbol for sign, literal in terms if sign > 0 and literal.symbol]
-    taken = [literal.symbol for sign, literal in terms if sign < 0 and literal.symbol]
+def _in_steps(word: Symbol, each: Fraction, first: int, start: int) -> Symbol:
+    """`start + (word - first) * each`."""
+    times, of = abs(each.numerator), each.denominator
+    if of > 1:
+        word = _sum([(1, word)], -first)
+    else:
+        start -= int(each) * first
+    if times > 1:
+        word = Operation("*", word, Number(times))
+    return _sum([(1 if each > 0 else -1, Operation("/", word, Number(of)) if of > 1 else word)], start)
+
+
+def _sum(terms: Sequence[tuple[int, Symbol]], number: int) -> Symbol:
+    """What some words come to, that are added or taken away, with one more number."""
+    added = [symbol for sign, symbol in terms if sign > 0]
+    taken = [symbol for sign, symbol in terms if sign < 0]
     if not added:
         added, number = [Number(number)], 0
     found = added[0]

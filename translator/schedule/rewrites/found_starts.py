@@ -7,7 +7,7 @@ text hides how it came about (`held_starts`, the helper `start_at`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -18,9 +18,11 @@ from ...analysis.facts import Facts, find_facts
 from ...analysis.ranges import never_overflows
 from ...analysis.unit_stride import steps
 from ...hardware import WARP_SIZE
-from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
+from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Note, Statement, Use, Variable
 from ...ir.rewrite import mapped_in, with_bodies, with_operands
+from ...ir.static_loops import loops_in
 from ...ir.structured import assigns
+from ...ir.symbols import spelled
 from ...ir.types import padded
 from ...ir.walk import assigned_inside, expressions, next_key, statements, subexpressions, used_variables
 
@@ -57,11 +59,18 @@ class _Starts:
     def block(self, block: tuple[Statement, ...], known: Mapping[Expr, Variable]) -> tuple[Statement, ...]:
         """The statements, each behind what it needs; `known` are the pointers that hold in front of the first."""
         result: list[Statement] = []
+        around: list[Note] = []  # where the static loops begin whose trips are being read
         for statement in block:
+            if isinstance(statement, Note) and statement.trip is not None:
+                if statement.trip.number == 0:
+                    around.append(statement)
+                elif statement.trip.number == statement.trip.loop.trips:
+                    around = around[:-1]
             if isinstance(statement, (Assign, Effect)):
                 missing = [s for s in _found(statement, self.facts, self.num_warps) if _is_sum(s) and s not in known]
                 made = {start: self._variable(start) for start in dict.fromkeys(missing)}
-                result += [Assign(statement.origin, (variable,), start) for start, variable in made.items()]
+                for start, variable in made.items():
+                    result.insert(_place(start, result, around), Assign(statement.origin, (variable,), start))
                 known = {**known, **made}
                 result.append(mapped_in(statement, partial(_replaced, known=known)))
             else:
@@ -82,6 +91,22 @@ class _Starts:
         made_of = sorted(used_variables(start), key=lambda v: not v.type.is_pointer)
         stem = made_of[0].stem.removesuffix("_ptr") if made_of else "array"
         return Variable(f"{stem}_start", start.type, next(self.keys))
+
+
+def _place(start: Expr, block: Sequence[Statement], around: Sequence[Note]) -> int:
+    """Where in a block a pointer is made that what follows needs: ahead of the static loops that do not change it.
+
+    All their trips are the same then.
+    """
+    made_of = set(used_variables(start))
+    words = (part.symbol for part in subexpressions(start) if isinstance(part, Literal) and part.symbol and part.trips)
+    counted = {serial for word in words for serial in loops_in(spelled(word))}
+    for begin in around:
+        place = block.index(begin)
+        changed = (assigned_inside(statement) for statement in block[place:])
+        if begin.trip.loop.serial not in counted and all(map(made_of.isdisjoint, changed)):  # type: ignore[union-attr]
+            return place
+    return len(block)
 
 
 def _replaced(expr: Expr, known: Mapping[Expr, Variable]) -> Expr:
