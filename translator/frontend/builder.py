@@ -406,10 +406,9 @@ def _may_assign(body: tuple[Statement, ...], result: Variable, target: Variable)
         return len(assigning) == 1
     line = list(top_statements(body))
     first = next((n for n, s in enumerate(line) if s in assigning), None)
-    if first is None or not all(isinstance(s, Assign) and s in line for s in assigning):
+    start = line[first] if first is not None else None
+    if first is None or not isinstance(start, Assign) or not all(s in line for s in assigning):
         return False
-    start = line[first]
-    assert isinstance(start, Assign)
     assigned = any(target in assigned_variables(s) for some in line[: first + 1] for s in statements((some,)))
     return not assigned and not _mentions(line[first + 1 :], target) and not reads_what_it_writes(start, target)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
 from ..ir.structured import is_promise_alone
 from ..ir.walk import REARRANGES, subexpressions
@@ -17,9 +19,10 @@ from .text.operators import without_outer_parentheses
 from .text.pairs import lower_by_pairs
 from .text.point import Point
 from .text.rounding import is_rounded_by_pairs, round_by_pairs
-from .text.spell import assigned
+from .text.spell import assigned, is_widened
 from .text.unit import Line, Node, Spelled
 
+LAUNCH_WORD = re.compile(r"(?:block|grid)(?:Idx|Dim)\b")  # unsigned, and widened by way of int
 EQUAL = "equal for all of a thread's elements"
 
 
@@ -67,7 +70,10 @@ def scalar_text(context: Context, value: Expr) -> str:
     """The value of a scalar, as an assignment has it."""
     if isinstance(value, Call) and value.op in ("program_id", "num_programs"):
         return context.launch_word(value.op, value.attribute("axis"))
-    return assigned(context.speller.text(value))
+    text, cast = context.speller.text(value), "static_cast<long long>"
+    inner = without_outer_parentheses(text.removeprefix(cast)) if is_widened(value) and text.startswith(cast) else text
+    is_all = len(inner) + len(cast) + 2 == len(text) and not LAUNCH_WORD.match(inner)
+    return inner if is_all else assigned(text)  # the target's type says what it is widened to
 
 
 def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> list[Node]:

@@ -110,6 +110,8 @@ class Context:
             Variable, tuple[str, str]
         ] = {}  # what is read as a field of a state: of which, and its name
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
+        self.at_once: Variable | None = None  # what the statement being lowered loads for the next one, without a name
+        self.in_place: dict[Variable, Text] = {}  # the loads of such
         self.quoting = True  # whether statements stand under tags
         self.said: dict[str, Statement] = {}  # the statement that explains the tests of a limit for whole vectors
         self._temporaries: dict[tuple[Statement, Variable | None, str], Variable] = {}
@@ -136,6 +138,8 @@ class Context:
     # ------------------------------------------------------------------------------------------------ variables
 
     def _variable_text(self, variable: Variable, point: Point | None, wide: bool) -> Text:
+        if variable in self.in_place:
+            return self.in_place[variable]
         state, field = self.field_of.get(variable, ("", ""))
         if not variable.type.is_tile:
             return Text(f"{state}.{field}" if state else self.names.variable(variable))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import zip_longest
 
 from ..ir.nodes import (
     Assign,
@@ -27,6 +28,7 @@ from ..ir.walk import assigned_variables, bodies, statements, used_variables
 from ..schedule.accesses.unrolled import is_written_out, unroll_factor
 from ..schedule.staging.ring_plan import Ring
 from ..schedule.tiles.layout import Layout
+from .accesses.at_once import taken_at_once
 from .accesses.atomics import FUNCTIONS, lower_atomic
 from .accesses.memory import lower_load, lower_store
 from .accesses.recompute import forget_tiles
@@ -191,8 +193,9 @@ def _lower_group(context: Context, group: list[Statement]) -> tuple[tuple[Node, 
     first: tuple[Node, ...] = ()
     code: list[Node] = []
     context.moved = {}
-    for statement in group:
+    for statement, following in zip_longest(group, group[1:]):
         declarations = _declarations(context, statement)
+        context.at_once = taken_at_once(context, statement, following)
         waits, own = lower_statement(context, statement)
         if statement is group[0]:
             first, waits = waits, ()

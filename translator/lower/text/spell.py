@@ -298,7 +298,7 @@ class Speller:
             operands = [text or narrow for text, narrow in zip(whole, operands, strict=True)]
         if keep_wide and call.op == "mul" and not any(operand.wide for operand in operands):
             operands[0] = widened(operands[0])
-        if call.op in WIDENING and _is_widened(call.args[1]) and (narrow := operands[1].narrow):
+        if call.op in WIDENING and is_widened(call.args[1]) and (narrow := operands[1].narrow):
             # C widens it, as the other operand has 64 bits. A sum in it was made in 32: it stays one, in parentheses.
             operands[1] = replace(narrow, operator="")
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
@@ -367,7 +367,7 @@ def assigned(text: str) -> str:
     return re.sub(f"^{word}$", r"\1", text)
 
 
-def _is_widened(expr: Expr) -> bool:
+def is_widened(expr: Expr) -> bool:
     """Whether an expression is an integer that is cast to 64 bits, or a number."""
     while isinstance(expr, Call) and expr.op in MOVES:
         expr = expr.args[0]
