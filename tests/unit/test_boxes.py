@@ -240,6 +240,27 @@ def test_attention(causal: bool) -> None:
 
 
 @triton.jit
+def window_of_keys(k_ptr, out_ptr, stride, length, window, D: tl.constexpr, BLOCK: tl.constexpr, LAST: tl.constexpr):
+    start_m = tl.program_id(0) * BLOCK
+    offs_d = tl.arange(0, D)
+    acc = tl.zeros((BLOCK, D), tl.float32)
+    before = start_m - window + 1
+    for start in range((tl.maximum(before, 0) if LAST else tl.maximum(0, before)) // BLOCK * BLOCK, length, BLOCK):
+        rows = start + tl.arange(0, BLOCK)
+        acc += tl.load(k_ptr + rows[:, None] * stride + offs_d[None, :], mask=rows[:, None] < length, other=0.0)
+    tl.store(out_ptr + (start_m + tl.arange(0, BLOCK))[:, None] * stride + offs_d[None, :], acc)
+
+
+@pytest.mark.parametrize("last", (True, False))
+def test_of_two_the_greater_is_not_negative_if_one_is_not(last: bool) -> None:
+    """That the other one, `start_m - window + 1`, is not negative for windows below 1 is no condition."""
+    signature = f"*fp16:16, *fp16:16, i32:16, i32, i32, 16, 16, {last}"
+    (keys, _) = (described(box) for _, box in outcomes(window_of_keys, signature))
+    assert keys == ([(16, 1, "0", None, "1"), (16, 0, "start", "length", "stride")], [])
+    check(window_of_keys, signature, 2, window=(1, 60, 1))
+
+
+@triton.jit
 def row_of(pid, COUNT: tl.constexpr):
     return pid // COUNT
 

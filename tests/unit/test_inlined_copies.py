@@ -139,3 +139,68 @@ def test_a_bundle_may_be_made_of_another_result(run_everyhow: Callable[..., Any]
     result = np.concatenate([blocks[:2], blocks[1:3] * 2])
     for arguments in run_everyhow(along_a_block, (4,), [x, np.zeros(64 * 4, np.float32), 64 * 3], BLOCK=64):
         np.testing.assert_allclose(arguments[1], result.reshape(-1), rtol=1e-6)
+
+
+@triton.jit
+def one_step(x, most, total):
+    # What came before shrinks.
+    higher = tl.maximum(most, x)
+    total = total * (most - higher) + x
+    total = total + 1.0
+    return higher, total
+
+
+@triton.jit
+def step_by_step(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    most = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, n, BLOCK):
+        x = tl.load(x_ptr + start + offs)
+        most, total = one_step(x, most, total)
+    tl.store(out_ptr + offs, total + most)
+
+
+def test_what_a_function_makes_of_its_parameter_is_the_callers_variable(run_everyhow: Callable[..., Any]) -> None:
+    x = np.random.default_rng(5).standard_normal(64 * 3).astype(np.float32)
+    most = total = np.zeros(64, np.float32)
+    for block in x.reshape(3, 64):
+        higher = np.maximum(most, block)
+        most, total = higher, total * (most - higher) + block + 1
+    for arguments in run_everyhow(step_by_step, (1,), [x, np.zeros(64, np.float32), 64 * 3], BLOCK=64):
+        np.testing.assert_allclose(arguments[1], total + most, rtol=1e-5, atol=1e-5)
+    text = step_by_step.translate("*fp32, *fp32, i32, 64").source
+    assert "total_" not in text and "total = total * (most - higher) + x" in text
+    assert re.search(r"// L\d+: return higher, total    \(goes back to L\d+\)\n *most = higher;", text)
+
+
+@triton.jit
+def step_with_both(x, total, before):
+    total = total + x
+    return total, before * total
+
+
+@triton.jit
+def step_over(x, total, before):
+    total = total + x
+    more = before * total
+    return more, total
+
+
+@triton.jit
+def what_it_held_is_needed(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs)
+    total = x + 1.0
+    total, first = step_with_both(x, total, total)
+    second, total = step_over(x, total, total)
+    tl.store(out_ptr + offs, total + first + second)
+
+
+def test_what_the_callers_variable_held_may_be_needed_until_the_end(run_everyhow: Callable[..., Any]) -> None:
+    x = np.random.default_rng(6).standard_normal(64).astype(np.float32)
+    total = x + 1
+    first, total = total * (total + x), total + x
+    second, total = total * (total + x), total + x
+    for arguments in run_everyhow(what_it_held_is_needed, (1,), [x, np.zeros(64, np.float32)], BLOCK=64):
+        np.testing.assert_allclose(arguments[1], total + first + second, rtol=1e-5, atol=1e-5)

@@ -131,7 +131,7 @@ def test_what_nothing_mentions_is_left_out() -> None:
 def test_fields_are_called_as_their_parameters() -> None:
     text = text_of(weighted, "*fp32:16, *fp32:16, 256")
     assert "    float mean;\n    float weight;\n" in text
-    assert "const float mean_1 = left.mean;" in text and "return {mean_1 + " in text
+    assert "const auto [mean_1, " in text and "return {mean_1 + " in text
 
 
 @pytest.mark.parametrize("kernel", [turned, grouped])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.lower.text.literals import literal_text
 from tilewright.ops.casts import FP8_LARGEST, numpy_type, rounded
 
 FLOATS = [tl.float16, tl.bfloat16, tl.float32, tl.float64, tl.float8e4nv, tl.float8e5]
@@ -189,7 +191,7 @@ def test_floats_have_the_names_that_stand_for_them(run_everyhow: Any) -> None:
         expected = np.exp(x) * 0.5 + (x * 0.25 + 0.1) * 0.9 + x * 0.3 + x / 3
         np.testing.assert_allclose(arguments[1], expected, rtol=1e-5, atol=1e-6)
     text = named_floats.translate("*fp32, *fp32, 0.3, 64").source
-    for line in ("float LOG2E = 1.442695f", "float HALF = 0.5f", "float BETA = 0.9f", "float RATE = 0.3f"):
+    for line in ("float LOG2E = 1.4426950408889634f", "float HALF = 0.5f", "float BETA = 0.9f", "float RATE = 0.3f"):
         assert f"constexpr {line};" in text
     assert "constexpr double DOUBLE = 0.3333333333333333;" in text
     assert "* LOG2E" in text and "* HALF" in text and "* BETA" in text and "* RATE" in text
@@ -237,3 +239,15 @@ def test_sums_of_numbers_are_numbers(run_everyhow: Any) -> None:
     text = sums_of_numbers.translate("*fp32, 32").source
     assert "neg_inf" in text and "- inf" not in text and "0.1f + " not in text
     assert "1e-30f * 1e-10f" in text  # whether that is zero is the machine's to say
+
+
+def test_floats_have_the_digits_that_the_user_wrote() -> None:
+    """Those of a double that no single is; a tie between two singles is spelled as the one that it is rounded to."""
+    texts = {0.1: "0.1f", 1.44269504: "1.44269504f", 2.0**-24: "5.9604645e-8f", 1 / 3: "0.3333333333333333f"}
+    texts |= {16777217.0: "16777216.0f", 12345678.9: "12345678.9f", 1e-46: "0.0f", -2.5e-9: "-2.5e-9f", 1e10: "1e10f"}
+    assert {number: literal_text(number, tl.float32) for number in texts} == texts
+    rng = np.random.default_rng(0)
+    for number in (rng.standard_normal(500) * 10.0 ** rng.integers(-30, 30, 500)).tolist():
+        single, digits = float(np.float32(number)), Fraction(literal_text(number, tl.float32)[:-1])
+        near = [float(np.nextafter(np.float32(number), np.float32(end))) for end in (-np.inf, np.inf)]
+        assert all(abs(digits - Fraction(single)) < abs(digits - Fraction(other)) for other in near)

@@ -189,7 +189,8 @@ class Signs:
             case "where":
                 return _all([self.needed(arg) for arg in call.args[1:]])
             case "maximum":
-                return next((found for arg in call.args if (found := self.needed(arg)) is not None), None)
+                ways = (found for arg in call.args if (found := self.needed(arg)) is not None)
+                return min(ways, key=len, default=None)  # one that is not negative is enough: that which needs least
         return None
 
     def _of_sum(self, call: Call) -> Needed:

@@ -38,7 +38,16 @@ from ..ir.static_loops import LoopPlace
 from ..ir.structured import assigns, reads_what_it_writes
 from ..ir.symbols import Name
 from ..ir.types import Dim, ValueType
-from ..ir.walk import MOVES, REARRANGES, assigned_variables, read_inside, statements, subexpressions, used_variables
+from ..ir.walk import (
+    MOVES,
+    REARRANGES,
+    assigned_variables,
+    read_inside,
+    statements,
+    subexpressions,
+    top_statements,
+    used_variables,
+)
 from ..language.hints import no_form, no_side
 from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES, decayed
@@ -249,10 +258,8 @@ class Builder(Draft):
             if statement.origin is not self.origin:
                 return False
             if isinstance(statement, Inlined):
-                inside = [v for s in statements(statement.body) for v in assigned_variables(s)]
-                read = set(read_inside(statement.body))
-                taken = target in inside or target in read or _mentions(self.statements[position + 1 :], target)
-                if inside.count(expr.variable) != 1 or taken:
+                taken = _mentions(self.statements[position + 1 :], target)
+                if taken or not _may_assign(statement.body, expr.variable, target):
                     return False
                 body = renamed(statement.body, {expr.variable: target})
                 self.statements[position] = replace(statement, body=body)
@@ -403,6 +410,23 @@ def _mentions(block: Sequence[Statement], variable: Variable) -> bool:
     return variable in read_inside(tuple(block)) or any(
         variable in assigned_variables(statement) for statement in statements(tuple(block))
     )
+
+
+def _may_assign(body: tuple[Statement, ...], result: Variable, target: Variable) -> bool:
+    """Whether a function's body may assign to `target` instead of to `result`: nothing in it needs what `target` held, then.
+
+    That is so where it reads `target` at or before the first assignment only, as written in the caller: `acc = acc * scale + x`.
+    """
+    assigning = [s for s in statements(body) if result in assigned_variables(s)]
+    if not _mentions(body, target):
+        return len(assigning) == 1
+    line = list(top_statements(body))
+    first = next((n for n, s in enumerate(line) if s in assigning), None)
+    start = line[first] if first is not None else None
+    if first is None or not isinstance(start, Assign) or not all(s in line for s in assigning):
+        return False
+    assigned = any(target in assigned_variables(s) for some in line[: first + 1] for s in statements((some,)))
+    return not assigned and not _mentions(line[first + 1 :], target) and not reads_what_it_writes(start, target)
 
 
 def _is_seen(one: tuple[int, ...], other: tuple[int, ...]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..diagnostics import ArgumentError, CompilationError, DTypeError, Span, UnsupportedLanguageConstruct
-from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use, Variable
+from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Note, Use, Variable
 from ..ir.rewrite import renamed
 from ..ir.tiles import broadcast_to
 from ..ir.types import ORDINALS, ValueType
@@ -313,6 +313,9 @@ def _inline(builder: Builder, target: KernelFunction, bound: dict[str, Value], s
         if by_name[name].is_constexpr:
             inner.constexpr_names.add(name)
     _visit_callee(inner)
+    at = inner.result.given_at
+    if at is not None and inner.result.value != Const(None) and not any(s.origin is at for s in inner.statements[-1:]):
+        inner.statements.append(Note(at.noted(f"goes back to {builder.here.place(span.line)}")))
     builder.statements.append(Inlined(builder.here, target.__name__, tuple(inner.statements)))
     result = inner.result.value if inner.result.value is not None else Const(None)
     builder.results |= once(result.items if isinstance(result, Tuple) else (result,))

@@ -16,7 +16,7 @@ from typing import Any
 import libcst as cst
 
 from ..diagnostics import DTypeError, Span, UnsupportedLanguageConstruct
-from ..ir.nodes import Assign, Expr, Literal, Note, Return, Statement, Use, Variable
+from ..ir.nodes import Assign, Expr, Literal, Note, Origin, Return, Statement, Use, Variable
 from ..ir.rewrite import with_replaced
 from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType
@@ -113,6 +113,7 @@ class Result:
 
     A number that is returned takes the type of the scalar that other ways return. A variable that only numbers were assigned
     to so far has the type that these have on their own; of one that a way gave another type, `retyped` says which it got.
+    `given_at` is the `return` that all ways come to.
     Where a way ends without a `return`, `ends` has a note, and the condition behind which that is.
     """
 
@@ -122,6 +123,7 @@ class Result:
         """`name` is given to the result when several returns share it."""
         self.name = name
         self.value: Value | None = None
+        self.given_at: Origin | None = None
         self.numbers: dict[Variable, list[Const]] = {}
         self.retyped: dict[Variable, Variable] = {}
         self.ends: list[tuple[Note, Span]] = []
@@ -130,7 +132,7 @@ class Result:
     def give(self, builder: Builder, value: Value, span: Span) -> None:
         """One `return value`."""
         if builder.block == self.home:
-            self.value = value
+            self.value, self.given_at = value, builder.here
             return
         if self.value is not None and form_of(value) != form_of(self.value):
             raise self._mismatch(builder, "values of different forms", span)

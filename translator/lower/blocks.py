@@ -6,12 +6,14 @@ What a statement itself becomes is in `statements.py`.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import zip_longest
 
 from ..ir.nodes import Assign, Effect, For, Note, Origin, Statement
 from ..ir.static_loops import StaticLoop, Trip
 from ..ir.structured import assigns
 from ..ir.walk import assigned_variables, statements
 from ..schedule.tiles.layout import Layout
+from .accesses.at_once import taken_at_once
 from .accesses.vectors import access_of
 from .accesses.windows import lower_windows
 from .context import Context
@@ -121,8 +123,9 @@ def _lower_group(context: Context, group: list[Statement]) -> tuple[tuple[Node, 
     first: tuple[Node, ...] = ()
     code: list[Node] = []
     context.moved = {}
-    for statement in group:
+    for statement, following in zip_longest(group, group[1:]):
         declarations = _declarations(context, statement)
+        context.at_once = taken_at_once(context, statement, following)
         waits, own = lower_statement(context, statement)
         if statement is group[0]:
             first, waits = waits, ()

@@ -107,6 +107,8 @@ class Context:
         self.converted: dict[tuple[Variable, Layout], str] = {}
         self.field_of: dict[Variable, tuple[str, str]] = {}  # (state, name) of what is read as a field
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
+        self.at_once: Variable | None = None  # what the statement being lowered loads for the next one, without a name
+        self.in_place: dict[Variable, Text] = {}  # the loads of such
         self.quoting = True  # whether statements stand under tags
         self.said: dict[str, Statement] = {}  # the statement that explains the tests of a limit for whole vectors
         self._temporaries: dict[tuple[Statement, Variable | None, str], Variable] = {}
@@ -133,6 +135,8 @@ class Context:
     # ------------------------------------------------------------------------------------------------ variables
 
     def _variable_text(self, variable: Variable, point: Point | None, wide: bool) -> Text:
+        if variable in self.in_place:
+            return self.in_place[variable]
         state, field = self.field_of.get(variable, ("", ""))
         if not variable.type.is_tile:
             return Text(f"{state}.{field}" if state else self.names.variable(variable))

@@ -156,14 +156,11 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
         // L20: K = tl.load(sizes_ptr + group * 3 + 2)
         const int K = sizes_ptr[static_cast<long long>(group) * 3 + 2];
         // L21: a = a_ptr + tl.load(starts_ptr + group * 3)
-        const long long starts = starts_ptr[static_cast<long long>(group) * 3];
-        const half* a = a_ptr + starts;
+        const half* a = a_ptr + starts_ptr[static_cast<long long>(group) * 3];
         // L22: b = b_ptr + tl.load(starts_ptr + group * 3 + 1)
-        const long long b_starts = starts_ptr[static_cast<long long>(group) * 3 + 1];
-        const half* b = b_ptr + b_starts;
+        const half* b = b_ptr + starts_ptr[static_cast<long long>(group) * 3 + 1];
         // L23: c = c_ptr + tl.load(starts_ptr + group * 3 + 2)
-        const long long c_starts = starts_ptr[static_cast<long long>(group) * 3 + 2];
-        half* c = c_ptr + c_starts;
+        half* c = c_ptr + starts_ptr[static_cast<long long>(group) * 3 + 2];
         // L24: num_pid_n = tl.cdiv(N, BLOCK_N)
         const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
         // L25: num_tiles = tl.cdiv(M, BLOCK_M) * num_pid_n

@@ -395,11 +395,9 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                 // L23: if tile < last_tile:    (the loading thread's part)
                 if (tile < last_tile) {
                     // L24: a = a_ptr + tl.load(starts_ptr + group * 3)
-                    const long long starts = starts_ptr[static_cast<long long>(group) * 3];
-                    const half* a = a_ptr + starts;
+                    const half* a = a_ptr + starts_ptr[static_cast<long long>(group) * 3];
                     // L25: b = b_ptr + tl.load(starts_ptr + group * 3 + 1)
-                    const long long b_starts = starts_ptr[static_cast<long long>(group) * 3 + 1];
-                    const half* b = b_ptr + b_starts;
+                    const half* b = b_ptr + starts_ptr[static_cast<long long>(group) * 3 + 1];
                     // Rows are multiples of 16 bytes, as descriptors ask.
                     // L28: a_desc = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BLOCK_M, BLOCK_K])
                     // No copy may read a map that changes.
@@ -463,8 +461,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
             // L23: if tile < last_tile:    (the multiplying warps' part)
             if (tile < last_tile) {
                 // L26: c = c_ptr + tl.load(starts_ptr + group * 3 + 2)
-                const long long c_starts = starts_ptr[static_cast<long long>(group) * 3 + 2];
-                half* c = c_ptr + c_starts;
+                half* c = c_ptr + starts_ptr[static_cast<long long>(group) * 3 + 2];
                 // L30: c_desc = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BLOCK_M, BLOCK_N])
                 if (tid % WARPGROUP_SIZE == 0) {
                     tma_store_complete<0>();   // no copy reads the map any more

@@ -336,6 +336,9 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                 const int first_pid_m = tile / num_in_group * GROUP_M;
                 // L14: group_size_m = min(num_pid_m - first_pid_m, GROUP_M)
                 const int group_size_m = min(num_pid_m - first_pid_m, GROUP_M);
+                // L15: return first_pid_m + tile % num_in_group % group_size_m, tile % num_in_group //
+                //     group_size_m
+                //         (goes back to L30)
                 const int pid_m = first_pid_m + tile % num_in_group % group_size_m;
                 const int pid_n = tile % num_in_group / group_size_m;
                 // L31: row, column = pid_m * BLOCK_M, pid_n * BLOCK_N
@@ -361,7 +364,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
         // L29: for tile in tl.range(tl.program_id(0), num_pid_m * num_pid_n, NUM_PROGRAMS, flatten=True):
         //         (the multiplying warps' part)
         for (int tile = blockIdx.x; tile < num_pid_m * num_pid_n; tile += NUM_PROGRAMS) {
-            // L12-L14, L30-L31 again, for the multiplying warps.
+            // L12-L15, L30-L31 again, for the multiplying warps.
             const int num_in_group = GROUP_M * num_pid_n;
             const int first_pid_m = tile / num_in_group * GROUP_M;
             const int group_size_m = min(num_pid_m - first_pid_m, GROUP_M);

@@ -127,13 +127,15 @@ def _custom_element(context: Context, name: str, combine: Combine, dtype: DType)
 def _custom_body(
     context: Context, combine: Combine, fields: tuple[tuple[str, str], ...], padding: bool
 ) -> tuple[Node, ...]:
+    """The user's function, whose parameters are names of the fields of both sides."""
     names = Names([])
     for parameter in ("left", "right"):
         names.reserve(parameter)  # of the function around; a variable of the user's has another word behind its name
+    present = {side: names.fresh(f"{side}_present") for side in ("left", "right")} if padding else {}
     nodes: list[Node] = []
     for side, variables in (("left", combine.left), ("right", combine.right)):
-        for (ctype, field), variable in zip(fields, variables, strict=False):
-            nodes.append(const(ctype, names.variable(variable), f"{side}.{field}"))
+        bound = [*map(names.variable, variables), *([present[side]] if padding else [])]
+        nodes.append(const("auto", f"[{', '.join(bound)}]", side))
     body, values = lower_combination(context, combine.body, names, combine.results)
     members = [in_braces(value, ctype) for value, (ctype, _) in zip(values, fields, strict=False)]
     result = ", ".join([*members, *(["true"] if padding else [])])

@@ -63,7 +63,15 @@ def _float_text(number: float) -> str:
     if math.isnan(number):
         return "__int_as_float(0x7fc00000)"
     single = rounded(number, float32)
-    return f"{_shortest_single(single)}f" if math.isfinite(single) else _float_text(single)
+    if not math.isfinite(single):
+        return _float_text(single)
+    as_written = number != single != 0 and not _is_between(number, single)
+    return f"{_as_written(repr(number)) if as_written else _shortest_single(single)}f"
+
+
+def _is_between(number: float, single: float) -> bool:
+    """Whether a number lies so near the middle of two of fp32 that its decimal digits may round to the other one."""
+    return any(rounded(number * (1 + step), float32) != single for step in (-1e-15, 1e-15))
 
 
 def _double_text(number: float) -> str:
@@ -80,6 +88,11 @@ def _shortest_single(number: float) -> str:
     text = next(text for digits in range(1, 18) if rounded(float(text := f"{number:.{digits}g}"), float32) == number)
     if "e" in text and LEAST_IN_FULL <= abs(number) < MOST_IN_FULL:
         return repr(float(text))
+    return _as_written(text)
+
+
+def _as_written(text: str) -> str:
+    """Python's digits, which are the user's where a number is no result: 1.44269504, not what fp32 makes of it, 1.442695."""
     return _with_point(text.replace("e+0", "e").replace("e+", "e").replace("e-0", "e-"))
 
 

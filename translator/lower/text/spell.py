@@ -272,7 +272,8 @@ class Speller:
         if spelling.startswith(TOWARD_ZERO):
             self.used.helpers.setdefault(TOWARD_ZERO)
         operand = self.spell(call.args[0], below)
-        return replace(placed(spelling, {"x": operand}), number=operand.number if is_integer(wanted) else None)
+        number = operand.number if is_integer(wanted) else None
+        return replace(placed(spelling, {"x": operand}), number=number, uncast=operand.text if is_widened(call) else "")
 
     def as_int(self, expr: Expr, point: Point | None) -> Text | None:
         """An integer narrower than int as C has it, in int, where that is the same number; None for anything else."""

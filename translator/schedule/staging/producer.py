@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
+from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Note, Return, Statement, Variable, While
 from ...ir.rewrite import with_bodies
 from ...ir.structured import assigns, is_elementwise
 from ...ir.walk import bodies, nested, read_variables, statements, used_variables
@@ -190,7 +190,10 @@ def _filtered(block: tuple[Statement, ...], needed: frozenset[Variable]) -> tupl
                 kept.append(with_bodies(statement, lambda body: _filtered(body, needed)))
             case Inlined():
                 if body := _filtered(statement.body, needed):
-                    kept.append(replace(statement, body=body))
+                    returned = tuple(
+                        s for s in statement.body[-1:] if isinstance(s, Note)
+                    )  # quoted in front of the value
+                    kept.append(replace(statement, body=(*body, *returned)))
     return tuple(kept)
 
 
