@@ -81,7 +81,7 @@ def first_of_vector(axis_names: AxisNames, facts: Facts, call: Call, point: Poin
 def _start(axis_names: AxisNames, point: Point, axis: int, run: int) -> Point | None:
     """The point at the start of its vector along an axis, where the vector lies in a run of so many elements."""
     named, index = axis_names.find(point.layout.axes[axis]), point.indices[axis]
-    if named is None or named.run < 2 or run % named.run:
+    if named is None or named.run < 2 or run % named.run or index.step % named.run == 0:
         return None
     start = vector_start(ZERO, named.vector)
     if named.num_registers != named.run:

@@ -115,7 +115,11 @@ def vectors(context: Context, layout: Layout, access: Access, body: object) -> t
     number = Text(vector) if count > steps[access.axis] else ZERO
     start = Index(number, number, width, bits) if access.width == 1 else vector_start(number, width, bits)
     indices = tuple(
-        start if axis == access.axis else register(names[axis]) if layout.registers(axis) > steps[axis] else FIRST
+        start
+        if axis == access.axis
+        else register(names[axis], steps[axis])
+        if layout.registers(axis) > steps[axis]
+        else FIRST
         for axis in range(layout.rank)
     )
     nodes = body(point_of(layout, indices))  # type: ignore[operator]

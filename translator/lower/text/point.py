@@ -18,13 +18,14 @@ from .operators import ZERO, Text, infix, summed
 class Index:
     """The register index along one axis: a loop variable, or the start of vector number `vector` of `width` registers.
 
-    The first `bits` bits of such a start are zero.
+    The first `bits` bits of such a start are zero. A loop variable goes on by `step`.
     """
 
     whole: Text
     vector: Text | None = None
     width: str = ""
     bits: int = 0
+    step: int = 1
 
     @property
     def text(self) -> str:
@@ -35,9 +36,9 @@ class Index:
 FIRST = Index(ZERO)
 
 
-def register(name: str) -> Index:
-    """The index that a variable holds; "0" is the only register's."""
-    return FIRST if name == "0" else Index(Text(name))
+def register(name: str, step: int = 1) -> Index:
+    """The index that a variable holds, all multiples of `step`; "0" is the only register's."""
+    return FIRST if name == "0" else Index(Text(name), step=step)
 
 
 def vector_start(vector: Text, width: str, bits: int = 0) -> Index:
