@@ -69,7 +69,7 @@ def with_largest(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
 def test_sums_and_extrema_are_called_after_what_they_are_of() -> None:
     """They were max_float, sum, sum_second and so on; of CUDA's functions no variable has the name."""
     text = of_expressions.translate("*fp32:16, *fp32:16, *fp32:16, 1024", num_warps=1).source
-    found = re.findall(r"^    float (\w+) = [^;]*\[0\]", text, re.MULTILINE)
+    found = re.findall(r"^    float (\w+) = [^;]*(?:\[0\]|0\.0f)", text, re.MULTILINE)
     assert found == ["abs_max", "exp_sum", "x_sum", "x_y_sum", "x_squared_sum", "largest", "sum"]
     text = with_largest.translate("*fp32:16, *fp32:16, *fp32:16, 1024", num_warps=1).source
     assert "const float largest = fmaxf(max_float, 0.0f);" in text  # the word is the user's

@@ -237,6 +237,23 @@ def test_registers_leave_room_for_the_blocks_that_stages_leave_it_for(
     assert ("NUM_THREADS, MIN_BLOCKS)" in found.artifact.source) == bool(blocks)
 
 
+@triton.jit
+def shares_of_blocks(x_ptr, out_ptr, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    for start in tl.range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
+        offsets = (start + tl.arange(0, ROWS))[:, None] * cols + tl.arange(0, BLOCK)[None, :]
+        mask = (tl.arange(0, BLOCK) < cols)[None, :]
+        x = tl.exp(tl.load(x_ptr + offsets, mask=mask, other=0.0))
+        x = tl.exp(x - tl.max(x, axis=1)[:, None])
+        tl.store(out_ptr + offsets, x / tl.sum(x, axis=1)[:, None], mask=mask)
+
+
+def test_a_block_of_one_row_has_the_registers_of_a_row() -> None:
+    """Results of one element are no tiles that registers are foreseen for: they were, and the second block was gone."""
+    found = planned(shares_of_blocks, "*fp32:16, *fp32:16, i32, i32:16, 1, 16384", num_warps=16)
+    assert [ring.kind for ring in found.schedule.rings.rings] == ["own"]
+    assert found.schedule.blocks_per_multiprocessor == 2
+
+
 DEQUANTISED = [
     (bits, by_columns, dtype, shape, warps)
     for bits in (2, 4, 8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import TypeVar
@@ -173,6 +173,15 @@ def read_variables(statement: Statement) -> Iterator[Variable]:
     """The variables that a statement itself reads, not its body, with repetition."""
     for expr in expressions(statement):
         yield from used_variables(expr)
+
+
+def readers_of(block: tuple[Statement, ...]) -> dict[Variable, list[Statement]]:
+    """The statements that read a variable, by variable, once for each time."""
+    found: dict[Variable, list[Statement]] = defaultdict(list)
+    for statement in statements(block):
+        for variable in read_variables(statement):
+            found[variable].append(statement)
+    return found
 
 
 def read_inside(block: tuple[Statement, ...]) -> Iterator[Variable]:

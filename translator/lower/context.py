@@ -19,7 +19,7 @@ from ..hardware import LANE_BITS, WARP_SIZE, WARPGROUP_BITS
 from ..ir.c_names import is_library_name
 from ..ir.nodes import Assign, Call, DeviceFunction, Expr, For, Kernel, Statement, Variable
 from ..ir.types import ValueType
-from ..ir.walk import statements
+from ..ir.walk import readers_of, statements
 from ..language.dtypes import PointerType
 from ..schedule.plan import Schedule
 from ..schedule.tiles.layout import REGISTER, Layout
@@ -97,6 +97,7 @@ class Context:
             is_const=lambda pointer: not self._writes_through(pointer),
             first_of_vector=partial(first_of_vector, axis_names, facts),
         )
+        self.readers: dict[Variable, list[Statement]] = root.readers if root else readers_of(kernel.body)
         self.root = root or self  # the kernel's own lowering, whose names are those of the file
         self.needs: Needs = root.needs if root else Needs()
         self.shared, self.memory = shared, memory

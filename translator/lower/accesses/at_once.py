@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ...ir.nodes import Assign, Statement, Variable
 from ...ir.structured import assigns, is_elementwise
-from ...ir.walk import read_variables, statements
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -26,7 +25,4 @@ def taken_at_once(context: Context, statement: Statement, following: Statement |
     nameless = {*context.facts.absorbed, *context.facts.unused, *context.given, *ahead.values, *ahead.read_ahead}
     if made.type.is_tile or made in nameless or not context.assigned_once(statement.target):
         return None
-    reads = [
-        s for s in statements(context.kernel.body) for variable in read_variables(s) if variable is statement.target
-    ]
-    return statement.target if reads == [following] else None
+    return statement.target if context.readers[statement.target] == [following] else None

@@ -26,6 +26,7 @@ class Combination:
       identity: the element that changes nothing, or None when there is none.
       commutes: whether two operands in either order give the same, bit by bit. Lanes that exchange partial results
         combine them in different orders; where that tells, they must take over what one of them has found.
+      adds_up: whether a reader takes the identity for what it is: zero, or all bits. Of an extremum it would be NaN.
     """
 
     struct: str
@@ -34,6 +35,7 @@ class Combination:
     expression: Callable[[str, str], str] | None
     identity: str | None
     commutes: bool = True
+    adds_up: bool = False
 
 
 def _call(name: str) -> Callable[[str, str], str]:
@@ -70,9 +72,9 @@ def known_combination(combine: Combine, dtypes: tuple[DType, ...]) -> Combinatio
     cuda = dtype.cuda
     match combine.op:
         case "sum" if dtype.is_bool():  # one bit wraps
-            return Combination("Xor", cuda, (), _infix("^"), literal_text(0, dtype))
+            return Combination("Xor", cuda, (), _infix("^"), literal_text(0, dtype), adds_up=True)
         case "sum":
-            return Combination("Sum", cuda, (), _infix("+"), literal_text(0, dtype))
+            return Combination("Sum", cuda, (), _infix("+"), literal_text(0, dtype), adds_up=True)
         case "max" | "min":
             return Combination(
                 combine.op.capitalize(), cuda, (), extremum(combine.op, dtype), neutral(combine.op, dtype)
@@ -80,5 +82,5 @@ def known_combination(combine: Combine, dtypes: tuple[DType, ...]) -> Combinatio
         case "xor" | "or" | "and":
             operator = {"xor": "^", "or": "|", "and": "&"}[combine.op]
             identity = literal_text(-1 if combine.op == "and" else 0, dtype)
-            return Combination(combine.op.capitalize(), cuda, (), _infix(operator), identity)
+            return Combination(combine.op.capitalize(), cuda, (), _infix(operator), identity, adds_up=True)
     return None

@@ -29,7 +29,7 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
         text = known.expression("a", "b") if known.expression else ""
         body = (Line(f"return {text};"),)
         context.use_helper("combine_element", name, state=known.state, left="a", right="b", body=body)
-        return Combination(name, known.state, (), known.expression, known.identity)
+        return replace(known, struct=name)
     if combine.parts:
         return _joint(context, combine, dtypes)
     words = {"argmax": "ArgMax", "argmin": "ArgMin"}

@@ -146,7 +146,8 @@ def _over_registers(context: Context, plan: Reduction, kept: Point, result: str,
     expression = plan.combination.expression
     if expression is None:
         raise TypeError("a state is combined by its struct")
-    once = len(looped) > 1 or first.precedence < ATOM  # what is computed for an element stands in the text once
+    # What is computed for an element stands in the text once.
+    once = len(looped) > 1 or (plan.combination.adds_up and first.precedence < ATOM)
     point = source_point(plan, kept, zero | {axis: register(names[axis]) for axis in looped})
     start = plan.combination.identity if once else None
     value = _masked(context, plan, point)

@@ -127,6 +127,8 @@ def _loops(block: Sequence[Statement], facts: Facts) -> Iterator[FewTrips]:
 
 def _behind(statement: Statement, before: dict[Variable, Expr], facts: Facts) -> dict[Variable, Expr]:
     """What holds behind a statement of variables that are assigned more than once; `before` holds in front of it."""
+    if not before and not isinstance(statement, Assign):
+        return before  # nothing to forget: what is inside need not be looked through
     changed = assigned_inside(statement)
     known = {v: value for v, value in before.items() if v not in changed and changed.isdisjoint(used_variables(value))}
     if isinstance(statement, Assign) and len(changed) == 1 and is_elementwise(statement.value):

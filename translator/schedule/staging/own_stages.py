@@ -245,7 +245,9 @@ def blocks_beside_stages(
     loads = [s for s in statements(kernel.body) if isinstance(s, Assign) and s.targets[0] in own and assigns(s, "load")]
     widest = all(_copy_bytes(load, layouts, facts) == ACCESS_BYTES for load in loads)
     as_they_are = all(tile.type.dtype.itemsize == WORD_BYTES for tile in own)
-    fit = blocks_that_fit(peak_registers(kernel, facts, layouts) + REGISTER_STEP, threads, target)
+    # Sums and extrema of a block of one row are tiles of one element, which count no more than those of a row alone.
+    tiles = {variable: layout for variable, layout in layouts.items() if set(variable.type.shape) != {1}}
+    fit = blocks_that_fit(peak_registers(kernel, facts, tiles) + REGISTER_STEP, threads, target)
     return FEW_BLOCKS if widest and as_they_are and min(fit, most_blocks) >= FEW_BLOCKS else None
 
 

@@ -22,6 +22,7 @@ from ..accesses.atomic_widths import elements_at_once
 from ..accesses.trip_loads import moving_axes
 from ..products.shared_tiles import SharedTile
 from .layout import Layout
+from .paths import is_join
 
 # A tile that needs a layout: a variable, or the statement that evaluates tiles without assigning any.
 Node = Variable | Statement
@@ -75,6 +76,7 @@ class Problem:
 
     Attributes:
       target: the architecture, which decides how many elements an atomic has.
+      halves_of: by a joined tile, the relations that lead to its halves.
       boxes: where threads take tiles from that tensor copies have brought.
       steps: what has been found of pointers.
       moving: the axes along which the trips of a loop move a load; none beside products.
@@ -88,6 +90,7 @@ class Problem:
     boxes: dict[Node, SharedTile] = field(default_factory=dict)
     answers: dict[Node, Layout] = field(default_factory=dict)
     relations_of: dict[Node, list[Relation]] = field(default_factory=dict)
+    halves_of: dict[Node, list[Relation]] = field(default_factory=dict)
     reductions_of: dict[Node, list[tuple[int, Variable]]] = field(default_factory=dict)
     steps: dict[Variable, Steps] = field(default_factory=dict)
     moving: dict[Variable, frozenset[int]] = field(default_factory=dict)
@@ -98,6 +101,8 @@ class Problem:
             self.relations_of.setdefault(relation.node, []).append(relation)
             if relation.variable is not relation.node:
                 self.relations_of.setdefault(relation.variable, []).append(relation)
+            if any(is_join(*step) for step in relation.path):
+                self.halves_of.setdefault(relation.node, []).append(relation)
         for source, axis, target in self.reductions:
             self.reductions_of.setdefault(source, []).append((axis, target))
 

@@ -126,9 +126,7 @@ def _choose_anchors(problem: Problem, thread_bits: int) -> None:
 
 def _joined_to(problem: Problem, node: Node) -> list[Node]:
     """The halves of a join that is neither loaded nor stored: it takes its layout from theirs, so that a thread holds both."""
-    relations = [
-        r for r in problem.relations_of.get(node, ()) if r.node == node and any(is_join(*step) for step in r.path)
-    ]
+    relations = problem.halves_of.get(node, ())
     meets = any(problem.accesses.get(member) for member in _alike(problem, node))
     return [] if meets else [relation.variable for relation in relations]
 
@@ -295,8 +293,8 @@ def follow(layout: Layout, path: Path) -> Layout | None:
 
 def _crowds_halves(problem: Problem, joined: Variable, layout: Layout) -> bool:
     """Whether threads would hold twice what they need of halves, so that what is joined of them moves as one, behind the join."""
-    makers = (relation for relation in problem.relations_of.get(joined, ()) if relation.node == joined)
-    return any((half := follow(layout, r.path)) is not None and _crowds(problem, r, half) for r in makers)
+    halves = problem.halves_of.get(joined, ())
+    return any((half := follow(layout, r.path)) is not None and _crowds(problem, r, half) for r in halves)
 
 
 def _crowds(problem: Problem, relation: Relation, layout: Layout) -> bool:
