@@ -1,7 +1,7 @@
-"""Which expressions take long: functions, and quotients by what is no power of two; which the compiler branches around.
+"""Which expressions take several instructions: functions, and quotients by what is no power of two; or several operations.
 
 In: an expression. Out: whether it takes long. The compiler branches around such a computation where its result is not always
-wanted, and what stands in a branch overlaps with nothing else.
+wanted, and what stands in a branch overlaps with nothing else; around several operations it does so where a condition chooses.
 """
 
 from __future__ import annotations
