@@ -31,6 +31,7 @@ import everyday_numerics_cases
 import everyday_product_cases
 import everyday_sequence_cases
 import everyday_shares_cases
+import everyday_steps_cases
 import torch
 from contest import HEADER, Case, Row, check, conclusion, l2_flush, load_both, run_case, table_line
 from everyday_cases import DEVICE, Problem
@@ -48,6 +49,7 @@ SOURCES = {
     "everyday_neighbours.py": everyday_neighbours_cases.CASES,
     "everyday_fields.py": everyday_fields_cases.CASES,
     "everyday_shares.py": everyday_shares_cases.CASES,
+    "everyday_steps.py": everyday_steps_cases.CASES,
 }
 
 
