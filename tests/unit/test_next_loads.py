@@ -171,3 +171,33 @@ def test_a_recurrence_through_memory_stays_in_turn(run_everywhere: Any) -> None:
     np.testing.assert_array_equal(out, got[5])
     assert got[5, 3] == 3 * 2**4
     assert not any(remark in source_of(grows, "*fp32:16, *fp32:16, i32, 64") for remark in REMARKS)
+
+
+@triton.jit
+def neighbours(x_ptr, row_ptr, T, BLOCK: tl.constexpr):
+    # Every step reads what its neighbour has stored, besides what it loads ahead.
+    columns = tl.arange(0, BLOCK)
+    state = tl.load(x_ptr + columns)
+    for t in range(1, T):
+        tl.store(row_ptr + columns, state)
+        tl.debug_barrier()
+        near = tl.load(row_ptr + columns - 1, mask=columns > 0, other=0.0)
+        tl.debug_barrier()
+        state = tl.maximum(state, near) + tl.load(x_ptr + t * BLOCK + columns)
+    tl.store(row_ptr + columns, state)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5, 6])
+def test_two_trips_at_once_where_each_waits_for_memory(steps: int, run_everywhere: Any) -> None:
+    """The second of two trips has registers of its own for what comes; one trip would copy it, and wait for it, at its end."""
+    source = source_of(neighbours, "*fp32:16, *fp32:16, i32, 256")
+    assert [source.count(remark) for remark in REMARKS] == [1, 1, 1]
+    assert "#pragma unroll 2\n    for (int t = 1; t < T; ++t) {" in source
+    alone = source_of(recurrence, "*fp16:16, *fp32:16, *fp32:16, *fp32:16, i32, 2048, 64, True")
+    assert "#pragma unroll 2" not in alone
+    x = np.random.default_rng(steps).standard_normal((steps, 256)).astype(np.float32)
+    _, row = run_everywhere(neighbours, (1,), x, np.full(256, np.nan, np.float32), steps, BLOCK=256)
+    state = x[0]
+    for t in range(1, steps):
+        state = np.maximum(state, np.pad(state[:-1], (1, 0))) + x[t]
+    np.testing.assert_array_equal(row, state)

@@ -116,3 +116,30 @@ def test_every_layout_that_is_weighed_holds_every_element(shape: tuple[int, ...]
         for layout in layouts:
             held = {place for thread in range(16) for place in elements(layout, thread)}
             assert held >= set(product(*map(range, shape)))
+
+
+@triton.jit
+def filters(x_ptr, taps_ptr, out_ptr, T, TAPS: tl.constexpr, STEP: tl.constexpr, BF: tl.constexpr, BT: tl.constexpr):
+    # Each trip loads a row that begins anywhere, or at a multiple of STEP; the sums are stored once.
+    f = tl.arange(0, BF)
+    t = tl.program_id(0) * BT + tl.arange(0, BT)
+    acc = tl.zeros((BF, BT), tl.float32)
+    for i in range(TAPS):
+        w = tl.load(taps_ptr + f * TAPS + i)
+        x = tl.load(x_ptr + t + i * STEP, mask=t < T, other=0.0)
+        acc += w[:, None] * x[None, :]
+    tl.store(out_ptr + f[:, None] * T + t[None, :], acc, mask=t[None, :] < T)
+
+
+@pytest.mark.parametrize(("step", "run"), [(1, 1), (16, 4)])
+def test_sums_of_rows_that_a_loop_loads(step: int, run: int, run_everywhere: Any) -> None:
+    """Rows that are not aligned go to neighbouring threads element by element, for all that one store would gain by vectors."""
+    source = filters.translate(f"*fp32:16, *fp32:16, *fp32:16, i32:16, 32, {step}, 8, 256").source
+    assert ("store_vec<VEC>(out_ptr" in source) == (run > 1)
+    assert ("columns: 2 x 128 threads" in source) == (run == 1)
+    rng = np.random.default_rng(step)
+    x, taps = rng.standard_normal(300 + 4 * step).astype(np.float32), rng.standard_normal((8, 4)).astype(np.float32)
+    args = (x, taps, np.full((8, 300), np.nan, np.float32), 300)
+    out = run_everywhere(filters, (2,), *args, TAPS=4, STEP=step, BF=8, BT=256, tolerance=1e-5)[2]
+    rows = np.stack([x[i * step : i * step + 300] for i in range(4)]).astype(np.float64)
+    np.testing.assert_allclose(out, taps @ rows, rtol=1e-5, atol=1e-5)

@@ -130,7 +130,8 @@ def lower_for(context: Context, statement: For) -> tuple[Node, ...]:
             kept = context.speller.text(statement.previous)
             nodes.append(Assignment(name, kept, comment="stays so if there is no iteration"))
         body = (Assignment(name, counter), *body)
-    factor = unroll_factor(statement, context.facts, context.schedule.layouts)
+    schedule = context.schedule
+    factor = unroll_factor(statement, context.facts, schedule.layouts, schedule.rings.for_next)
     header = for_header(statement, counter, bounds)
     if windows:
         return (*windows, *nodes, Loop(header, body, unroll=True))

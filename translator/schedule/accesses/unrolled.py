@@ -6,13 +6,17 @@ divide by what only counts them, such as the weights of Welford's sums, all are,
 loop with a condition that numbers decide (`schedule/rewrites/counted_whiles.py`): what counts them is no variable then. Of loops
 in loops all trips are written out if they load little: the compiler does that with the inner ones alone.
 
+Of a loop that loads an iteration ahead into registers (`schedule/staging/next_loads.py`), and in whose trips threads wait for
+other loads besides, two trips stand behind each other: the second has registers of its own for what comes, where one trip would
+copy them at its end, and so wait for them.
+
 A loop of wgmma whose sums other statements use as well is never unrolled: ptxas (NVRTC 13.0 to 13.5) does that by itself where it
 knows the number of trips, and then takes one trip's sum for another's. Nor does a `loop_unroll_factor` of the user's unroll it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from itertools import chain
 
 from ...analysis.facts import Facts
@@ -25,14 +29,19 @@ from ..tiles.layout import Layout
 ALL_TRIPS = 8  # are written out if there are no more
 ALL_COUNTED_TRIPS = 32  # of trips that divide by what counts them
 TRIPS_AT_ONCE = 4
+TRIPS_OF_RECURRENCE = 2  # where one loads for the next
 MOST_ELEMENTS = 8  # that a thread loads of a tile in a trip: with more, a trip has enough loads of its own
 MOST_STATEMENTS = 40
 MOST_OF_NEST = 64  # elements that a thread loads in a nest of loops, such as those of a window of 3 x 3
 DIVISIONS = ("div", "fdiv", "div_rn")
 
 
-def unroll_factor(loop: For, facts: Facts, layouts: Mapping[Variable, Layout]) -> int | None:
-    """The factor; None where the loop stays as it is."""
+def unroll_factor(
+    loop: For, facts: Facts, layouts: Mapping[Variable, Layout], for_next: Container[Variable] = ()
+) -> int | None:
+    """The factor; None where the loop stays as it is. `for_next` are the tiles that are loaded an iteration ahead."""
+    if _waits_besides(loop, for_next):
+        return TRIPS_OF_RECURRENCE
     trips = _trips(loop, facts)
     if trips is None:
         return None
@@ -47,6 +56,13 @@ def unroll_factor(loop: For, facts: Facts, layouts: Mapping[Variable, Layout]) -
         return None
     all_trips = ALL_COUNTED_TRIPS if _divides_by_counters(loop, facts) else ALL_TRIPS
     return trips if trips <= all_trips else TRIPS_AT_ONCE
+
+
+def _waits_besides(loop: For, for_next: Container[Variable]) -> bool:
+    """Whether trips load what the next one needs, and something that they need themselves."""
+    loads = [s for s in loop.body if isinstance(s, Assign) and assigns(s, "load")]
+    ahead = [load.target in for_next for load in loads]
+    return any(ahead) and not all(ahead)
 
 
 def _trips(loop: For, facts: Facts) -> int | None:

@@ -25,7 +25,7 @@ from ..staging.ring_plan import Rings
 from .access_costs import access_cost, address_cost, side_by_side
 from .layout import Layout, blocked, drop_axis
 from .layout_problem import Access, Node, Path, Problem, Relation
-from .outer_tiles import outer_layout
+from .outer_tiles import operands_of, outer_layout
 from .paths import is_join, operand_axes, result_axes
 
 WORTH_SHORTER = 0.75  # of what accesses cost with the longest runs: caches make up for less
@@ -156,21 +156,44 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
         repeats = _repeats(problem, node, best_axis, per_thread // run)
         return blocked(shape, num_threads, best_axis, run, repeats, _distances(problem, members))
 
-    return _with_best_runs(accesses, best_axis, best[1], with_runs_of)
+    slices = [] if alone or any(access.repeated for access in accesses) else _loaded_in_loops(problem, members)
+    return _with_best_runs(accesses, slices, best_axis, best[1], with_runs_of)
 
 
-def _with_best_runs(accesses: list[Access], axis: int, longest: int, with_runs_of: Callable[[int], Layout]) -> Layout:
+def _loaded_in_loops(problem: Problem, members: Iterable[Node]) -> list[tuple[Access, Path]]:
+    """The loads, in every trip of a loop, of the rows and columns that tiles are made of, each with the way to it."""
+    return [
+        (access, path)
+        for operand, path in operands_of(problem, members) if operand not in problem.answers
+        for one in _alike(problem, operand) for access in problem.accesses.get(one, ()) if access.repeated and access.loads
+    ]  # fmt: skip
+
+
+def _with_best_runs(
+    accesses: list[Access],
+    slices: list[tuple[Access, Path]],
+    axis: int,
+    longest: int,
+    with_runs_of: Callable[[int], Layout],
+) -> Layout:
     """The layout with the longest runs along an axis, or one with shorter ones where some accesses gain much by these.
 
     Rows that are not aligned, and elements that lie a few apart, are accessed one by one: best by neighbours, for all that others
-    gain by runs. Of further rows each has an address of its own.
+    gain by runs. Of further rows each has an address of its own. What is loaded in a loop counts alone, be it in `slices`.
     """
     along = [a for a in accesses if a.info.contiguity[axis] > 1 or a.spread(axis, longest) >= SECTOR_BYTES]
     inner = [access for access in along if access.repeated == any(one.repeated for one in along)]
-    if all(side_by_side(access, axis) * access.itemsize >= ACCESS_BYTES for access in inner):
+    if not slices and all(side_by_side(access, axis) * access.itemsize >= ACCESS_BYTES for access in inner):
         return with_runs_of(longest)
+
+    def cost(layout: Layout) -> float:
+        if slices:
+            held = [(access, follow(layout, path)) for access, path in slices]
+            return sum(access_cost(access, own) for access, own in held if own is not None)
+        return sum(access_cost(access, layout) + address_cost(access, layout, axis) for access in inner)
+
     layouts = [with_runs_of(longest >> bits) for bits in range(longest.bit_length())]
-    costs = [sum(access_cost(access, one) + address_cost(access, one, axis) for access in inner) for one in layouts]
+    costs = [cost(layout) for layout in layouts]
     return layouts[costs.index(min(costs))] if min(costs) < WORTH_SHORTER * costs[0] else layouts[0]
 
 

@@ -6,7 +6,7 @@ may lie along any axis: those along the reduced one exchange partial results, ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...hardware import LANE_BITS, MOST_OF_THREAD, REGISTER_FILE
 from ...ir.nodes import Variable
@@ -62,7 +62,7 @@ def _cost(problem: Problem, members: Sequence[Node], layout: Layout, alike: Alik
         exchanges += count * (STEP * lanes + ACROSS_WARPS * bool(warps)) + BARRIERS * bool(warps)
         results += count
     brought, operands = 0.0, 0
-    for operand, path in _operands(problem, members):
+    for operand, path in operands_of(problem, members):
         if operand not in problem.answers and (own := follow(layout, path)):
             held = own.num_registers
             loads = [access for one in alike(problem, operand) for access in problem.accesses.get(one, ())]
@@ -72,7 +72,7 @@ def _cost(problem: Problem, members: Sequence[Node], layout: Layout, alike: Alik
     return exchanges + brought + SPILLED * max(operands + results - room, 0)
 
 
-def _operands(problem: Problem, members: Sequence[Node]) -> Iterator[tuple[Variable, Path]]:
+def operands_of(problem: Problem, members: Iterable[Node]) -> Iterator[tuple[Variable, Path]]:
     """The rows, columns and planes that the tiles are made of, each once, with the ways to them."""
     seen = set()
     for member in members:
