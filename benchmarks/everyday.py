@@ -32,6 +32,7 @@ import everyday_product_cases
 import everyday_sequence_cases
 import everyday_shares_cases
 import everyday_steps_cases
+import everyday_tasks_cases
 import torch
 from contest import HEADER, Case, Row, check, conclusion, l2_flush, load_both, run_case, table_line
 from everyday_cases import DEVICE, Problem
@@ -50,6 +51,7 @@ SOURCES = {
     "everyday_fields.py": everyday_fields_cases.CASES,
     "everyday_shares.py": everyday_shares_cases.CASES,
     "everyday_steps.py": everyday_steps_cases.CASES,
+    "everyday_tasks.py": everyday_tasks_cases.CASES,
 }
 
 
