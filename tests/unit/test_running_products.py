@@ -179,3 +179,35 @@ def test_small_loads_go_ahead_where_registers_are_left() -> None:
     text = gradients.translate(signature, num_warps=8).source
     assert "stats = tl.load(stats_ptr + columns)    (its copies, made ahead)" in text
     assert "stats_ahead" not in gradients.translate(signature, num_warps=4).source  # two blocks, no register left
+
+
+@triton.jit
+def nearest(a_ptr, b_ptr, out_ptr, m, D: tl.constexpr, BN: tl.constexpr, BM: tl.constexpr, SOFT: tl.constexpr):
+    # Distances by products and norms; the norms of each trip's rows stand in front of the product.
+    n, d = tl.arange(0, BN), tl.arange(0, D)
+    a = tl.load(a_ptr + n[:, None] * D + d[None, :])
+    best = tl.full((BN,), float("inf"), tl.float32)
+    for first in range(0, m, BM):
+        rows = first + tl.arange(0, BM)
+        b = tl.load(b_ptr + rows[:, None] * D + d[None, :], mask=rows[:, None] < m, other=0.0)
+        norm = tl.sum(b.to(tl.float32) * b.to(tl.float32), 1)
+        apart = norm[None, :] - 2.0 * tl.dot(a, tl.trans(b))
+        if SOFT:
+            apart = tl.exp(apart * 0.01)
+        best = tl.minimum(best, tl.min(tl.where(rows[None, :] < m, apart, float("inf")), 1))
+    tl.store(out_ptr + n, best)
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_a_product_starts_ahead_of_norms(soft: bool, run_everywhere: Any) -> None:
+    """The norms are summed up while the tensor cores multiply; not where functions follow, which another warpgroup overlaps."""
+    source = nearest.translate(f"*fp16:16, *fp16:16, *fp32:16, i32:16, 64, 128, 64, {soft}", num_warps=8).source
+    kernel = source[source.index("__global__") :]
+    assert (kernel.index("wgmma_commit();") < kernel.index("norm_reduced")) != soft
+    assert ("(its product starts here)" in kernel) != soft
+    rng = np.random.default_rng(4)
+    a, b = (rng.standard_normal((rows, 64)).astype(np.float16) for rows in (128, 150))
+    args = (a, b, np.full(128, np.nan, np.float32), 150)
+    best = run_everywhere(nearest, (1,), *args, D=64, BN=128, BM=64, SOFT=soft, num_warps=8, tolerance=2e-3)[2]
+    apart = (b.astype(float) ** 2).sum(1) - 2 * a.astype(float) @ b.astype(float).T
+    np.testing.assert_allclose(best, (np.exp(apart * 0.01) if soft else apart).min(1), rtol=2e-3, atol=2e-3)

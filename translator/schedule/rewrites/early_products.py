@@ -11,6 +11,10 @@ the warps would wait for `dp` when they need it, and the tensor cores for the wa
 started right behind `s`: the tensor cores multiply while `p` is computed. What its operands are made of, such as a rounding
 to 16 bits, moves in front of both, so that copies to shared memory share a barrier.
 
+The first product of a trip starts ahead of reductions that it does not wait for, such as norms of rows, which distances add to
+products. Not where functions of the product follow: threads meet in a reduction, and of two warpgroups that have not met behind
+their products one computes functions while the other multiplies.
+
 A statement moves past others only if it neither reads what they write nor writes what they read or write; what it is made of
 may be loaded only from arrays that the kernel does not write to. The tensor cores work in order: a dot that adds to
 the sum of the one that it follows can do so at once.
@@ -22,10 +26,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...analysis.long_computations import takes_long
 from ...ir.nodes import Assign, Call, For, Kernel, Note, Origin, Statement, Use, Variable, While
 from ...ir.rewrite import with_bodies
 from ...ir.structured import assigns
-from ...ir.walk import MOVES, assigned_inside, read_inside, subexpressions, used_variables
+from ...ir.walk import MOVES, assigned_inside, expressions, read_inside, statements, subexpressions, used_variables
 from ..accesses.pointers import lasting_loads
 from ..accesses.waiting import holds_loads_back
 
@@ -72,7 +77,7 @@ class _Order:
         result, moved = list(block), set[Statement]()
         for statement in block:
             if self._is_product(statement):
-                moved |= self._move_up(result, result.index(statement))
+                moved |= self._move_up(result, result.index(statement)) or self._move_ahead(result, statement)
         if not moved:
             return block
         self.moved = True
@@ -98,6 +103,17 @@ class _Order:
             block[first : place + 1] = [*own, block[first], *behind, product, *rest]
             return {product, *own} if rest else set(own)
         return set()
+
+    def _move_ahead(self, block: list[Statement], product: Statement) -> set[Statement]:
+        """Moves the first product in front of reductions; what moved."""
+        place = block.index(product)
+        start = next((k + 1 for k in reversed(range(place)) if _conflict(product, block[k])), 0)
+        passed = block[start:place]
+        reduces = any(assigns(s, "reduce") for s in passed)
+        if any(map(self._is_product, block[:place])) or not reduces or any(map(_computes_functions, block[place:])):
+            return set()
+        block[start : place + 1] = [product, *passed]
+        return {product}
 
     def _followed(self, block: list[Statement], first: int, place: int) -> list[int]:
         """The places of the products that stand behind one another from `first` on: what a product that moves there follows."""
@@ -173,6 +189,12 @@ class _Order:
                 new = origin
             result += [replace(statement, origin=new) for statement in run]
         return tuple(result)
+
+
+def _computes_functions(statement: Statement) -> bool:
+    """Whether a statement computes functions, or quotients, of the elements of a tile with rows and columns."""
+    exprs = [expr for one in statements((statement,)) for expr in expressions(one)]
+    return any(takes_long(expr) and any(part.type.rank > 1 for part in subexpressions(expr)) for expr in exprs)
 
 
 def _conflict(mover: Statement, other: Statement) -> bool:
