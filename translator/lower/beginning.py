@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..analysis.facts import Facts
@@ -17,6 +18,7 @@ from ..schedule.accesses.common_tests import loads_with_common_tests
 from ..schedule.accesses.pointers import lasting_loads, read_only_pointers
 from ..schedule.plan import Schedule
 from ..schedule.tiles.layout import Layout
+from .accesses.named_masks import NamedMask
 from .context import Context
 from .given_names import given_names
 from .shared.memory import SharedMemory
@@ -32,8 +34,10 @@ from .text.user_constants import doubles, named_values
 from .versions import versions_of_one_array
 
 
-def first_context(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing) -> Context:
-    """What a lowering starts from: the names that are taken, and the arrays that are known."""
+def first_context(
+    kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing, named_masks: Mapping[Variable, NamedMask]
+) -> Context:
+    """What a lowering starts from: the names that are taken, the arrays that are known, the masks that have names."""
     entry = entry_name(kernel.name, named_values(kernel))
     names = Names([entry, *named_values(kernel), *_variable_names(kernel)], _called(kernel))
     axis_names = AxisNames(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
@@ -58,6 +62,7 @@ def first_context(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sha
         ),
         Arithmetic(wrapping_calls(kernel, facts.definitions), doubles(kernel)),
         frozenset(given.values()),
+        named_masks,
     )
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared.arrays[variable, "tile"] = _tile_in_shared(context, variable)

@@ -41,7 +41,7 @@ constexpr int NUM_STAGES = 3;                                   // tiles in shar
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_PART = BLOCK_M / 2 * BLOCK_K;                   // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
-constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box to the next
+constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box of b to the next
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
 

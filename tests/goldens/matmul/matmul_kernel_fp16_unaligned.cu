@@ -35,7 +35,7 @@ constexpr int CHUNK = 16 / sizeof(half);                        // elements of 1
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_PART = BLOCK_M / 2 * BLOCK_K;                   // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
-constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box to the next
+constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box of b to the next
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
 
 // Rounds the floats of `source`, two at a time: a pair shares a register from the start.

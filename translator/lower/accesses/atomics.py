@@ -20,11 +20,11 @@ from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..shared.arrays import dimensions, place
 from ..text.element import indexed
-from ..text.operators import Text
+from ..text.operators import Text, conjunction
 from ..text.point import Point
 from ..text.register_loops import each_register
 from ..text.unit import Assignment, Branch, Line, Node, Shared
-from .conditions import both, conjunction, copies_guard, uniform_test, valid_count
+from .conditions import both, copies_guard, uniform_test, valid_count
 from .elements import guarded, pointee
 from .memory_order import note_atomic, order_after_loads, order_among_stores, tensor_word
 from .told import told_by_one

@@ -100,6 +100,12 @@ class Names:
         """Whether a variable is one array with another."""
         return variable in self.array_of or variable in self.array_of.values()
 
+    def in_block(self, variable: Variable) -> str:
+        """The identifier of a variable of the translator's own, which further ones in other blocks may share in the end."""
+        if (variable, "") not in self._of:
+            self._of[variable, ""] = self.fresh(variable.name)
+        return self._of[variable, ""]
+
     def bearers(self, name: str) -> set[Variable]:
         """The variables that have an identifier."""
         return set(self._bearers.get(name, ()))

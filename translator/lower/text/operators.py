@@ -148,3 +148,14 @@ def inverse(test: Text) -> str:
     if match and f" {match[2]}= " in outside_parentheses(test.text):
         return f"{match[1]} {'!' if match[2] == '=' else '='}= {match[3]}"
     return f"!{test.within(15)}"
+
+
+def conjunction(tests: list[Text], at_once: bool = False) -> Text | None:
+    """All of several conditions, on demand without branches."""
+    if not tests:
+        return None
+    if len(tests) == 1:
+        return tests[0]
+    operator = "&" if at_once else "&&"
+    precedence = PRECEDENCE[operator]
+    return Text(f" {operator} ".join(test.within(precedence, operator) for test in tests), precedence, operator)
