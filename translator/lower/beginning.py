@@ -18,7 +18,7 @@ from ..schedule.accesses.common_tests import loads_with_common_tests
 from ..schedule.accesses.pointers import lasting_loads, read_only_pointers
 from ..schedule.plan import Schedule
 from ..schedule.tiles.layout import Layout
-from .accesses.named_masks import NamedMask
+from .accesses.named_masks import Spelling
 from .context import Context
 from .given_names import given_names
 from .shared.memory import SharedMemory
@@ -35,7 +35,7 @@ from .versions import versions_of_one_array
 
 
 def first_context(
-    kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing, named_masks: Mapping[Variable, NamedMask]
+    kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing, named_masks: Mapping[Variable, Spelling]
 ) -> Context:
     """What a lowering starts from: the names that are taken, the arrays that are known, the masks that have names."""
     entry = entry_name(kernel.name, named_values(kernel))

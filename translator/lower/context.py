@@ -23,7 +23,7 @@ from ..ir.walk import readers_of, statements
 from ..language.dtypes import PointerType
 from ..schedule.plan import Schedule
 from ..schedule.tiles.layout import REGISTER, Layout
-from .accesses.named_masks import NamedMask, NamedMasks
+from .accesses.named_masks import NamedMasks, Spelling
 from .accesses.vector_starts import coarser, first_of_vector
 from .shared.memory import SharedMemory
 from .state import AccessOrder, Around, BoxCopies, LoadedAhead, MemoryFacts, Progress, StatementNotes, WarpRole
@@ -36,7 +36,7 @@ from .text.scopes import Scopes
 from .text.spell import Arithmetic, Speller, coordinate_speller
 from .text.unit import Assignment, Constant, Declaration, Line, Node, Place
 
-NO_MASKS: Mapping[Variable, NamedMask] = {}
+NO_MASKS: Mapping[Variable, Spelling] = {}
 
 
 def ctype(type_: ValueType, writes: bool = True) -> str:
@@ -76,7 +76,7 @@ class Context:
         memory: MemoryFacts,
         arithmetic: Arithmetic,
         given: Set[Variable] = frozenset(),
-        named_masks: Mapping[Variable, NamedMask] = NO_MASKS,
+        named_masks: Mapping[Variable, Spelling] = NO_MASKS,
         root: Context | None = None,
     ) -> None:
         """Starts a lowering: of a kernel, or within `root` of a function that stands in its file.

@@ -22,7 +22,8 @@ constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
+// threads along columns of accumulator and others
+constexpr int COL_THREADS = 4;
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of accumulator per thread
 constexpr int ROWS = 2;                                         // rows of accumulator per thread
 constexpr int A_COL_THREADS = 8;                                // threads along the columns of a
@@ -33,8 +34,7 @@ constexpr int B_COL_THREADS = 32;                               // threads along
 constexpr int B_VEC = 8;                                        // consecutive columns of b per thread
 constexpr int B_ROW_THREADS = 8;                                // threads along the rows of b
 constexpr int B_ROWS = BLOCK_K / B_ROW_THREADS;                 // 8 rows of b per thread
-constexpr int TILE_COL_THREADS = 4;                             // threads along the columns of a tile
-constexpr int TILE_COLS = BLOCK_N / TILE_COL_THREADS;           // 64 columns of a tile per thread
+constexpr int TILE_COLS = BLOCK_N / COL_THREADS;                // 64 columns of a tile per thread
 constexpr int TILE_VEC = 8;                                     // consecutive columns per thread
 constexpr int TILE_VECS = TILE_COLS / TILE_VEC;                 // 8
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
@@ -212,10 +212,10 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
+    const int col = tid % COL_THREADS;   // this thread's place along the columns of accumulator and others
     const int row = warp * 16 + lane / 4;   // the first row of this thread
     const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
     const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
-    const int tile_col = tid % TILE_COL_THREADS;   // this thread's place along the columns of a tile
     const int warpgroup = tid / WARPGROUP_SIZE;
 
     // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they read from
@@ -322,9 +322,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     int offs_cn[TILE_VECS];   // the first of each vector
     #pragma unroll
-    for (int v = 0; v < TILE_VECS; ++v) {
-        offs_cn[v] = pid_n * BLOCK_N + (v * TILE_COL_THREADS + tile_col) * TILE_VEC;
-    }
+    for (int v = 0; v < TILE_VECS; ++v) offs_cn[v] = pid_n * BLOCK_N + (v * COL_THREADS + col) * TILE_VEC;
     // L51: c_ptrs = c_ptr + stride_cm * offs_cm[:, None] + stride_cn * offs_cn[None, :]
     //         (formed where it is used)
     // L52: c_mask = (offs_cm[:, None] < M) & (offs_cn[None, :] < N)    (tested where it is used)

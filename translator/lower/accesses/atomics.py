@@ -153,7 +153,7 @@ def _tile(
         node: Node = Line(f"{_at(context, call, point)};")
         if target is not None:
             node = Assignment(indexed(context, name, target, point), _at(context, call, point))
-        condition = conjunction([context.speller.spell(test, point) for test in tests])
+        condition = conjunction(context.masks.spelled(context, tests, point))
         return (node,) if condition is None else (Branch(condition.text, (node,)),)
 
     declare = context.declare(statement, target, layout) if target is not None else ()
@@ -226,7 +226,7 @@ def _through_shared(
 
     def act(point: Point) -> tuple[Node, ...]:
         node = Assignment(f"{shared}{place(context, point, shape)}", _at(context, call, point))
-        condition = conjunction([context.speller.spell(test, point) for test in tests])
+        condition = conjunction(context.masks.spelled(context, tests, point))
         return (node,) if condition is None else (Branch(condition.text, (node,)),)
 
     def read(point: Point) -> tuple[Node, ...]:

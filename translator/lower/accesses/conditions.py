@@ -19,14 +19,7 @@ from .vectors import width_name
 
 def uniform_test(context: Context, access: Access, point: Point, loaded: Variable | None = None) -> Text | None:
     """The part of the mask that decides for a whole vector; None when there is none. `loaded` is the tile of a load."""
-    return conjunction(_tests(context, access, point, loaded), _at_once(context, access, loaded))
-
-
-def _tests(context: Context, access: Access, point: Point, loaded: Variable | None) -> list[Text]:
-    """The tests of an access, by the names of masks where they choose what is loaded."""
-    if loaded is None:
-        return [context.speller.spell(test, point) for test in access.tests]
-    return context.masks.spelled(context, access.tests, point, _at_once(context, access, loaded))
+    return conjunction(context.masks.spelled(context, access.tests, point), _at_once(context, access, loaded))
 
 
 def why_one_test(context: Context, statement: Statement, access: Access, layout: Layout) -> tuple[Node, ...]:
@@ -96,7 +89,7 @@ def _not_widened(limit: Expr) -> Expr:
 
 def all_tests(context: Context, access: Access, point: Point, loaded: Variable | None = None) -> Text | None:
     """The whole mask at one element; `loaded` is the tile of a load."""
-    tests = _tests(context, access, point, loaded)
+    tests = context.masks.spelled(context, access.tests, point)
     tests += [_bound_test(context, bound, point) for bound in access.bounds]
     return conjunction(tests, _at_once(context, access, loaded))
 

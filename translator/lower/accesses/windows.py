@@ -119,8 +119,8 @@ def _beside_run(
 def _at_place(context: Context, window: Window, point: Point, place: str, element: str) -> tuple[Node, ...]:
     """One element of the window, or a vector along another axis than the window's."""
     naming = tuple(_index(context, window, variable, first, point, place) for variable, first in window.places)
-    for variable, value in window.named:
-        text = context.speller.text(value, _where_read(window, variable, point))
+    for variable, made in window.named:
+        text = context.speller.text(made, _where_read(window, variable, point))
         naming += (const(ctype(variable.type), context.names.in_block(variable), text),)
     if window.access.width > 1:
         return (*naming, _vector(context, window.load, window.pointer, window.access, point, element))

@@ -321,6 +321,9 @@ class Speller:
         if call.op in WIDENING and is_widened(call.args[1]) and (narrow := operands[1].narrow):
             # C widens it, as the other operand has 64 bits. A sum in it was made in 32: it stays one, in parentheses.
             operands[1] = replace(narrow, operator="")
+        elif call.op in WIDENING and is_widened(call.args[0]) and not is_widened(call.args[1]):
+            narrow = operands[0].narrow if INFIX.match(op.spelling(element)) else None
+            operands[0] = replace(narrow, operator="") if narrow else operands[0]
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
             operands[1] = replace(operands[1], precedence=13)
