@@ -237,3 +237,22 @@ def test_integers_beside_floats_need_no_cast(run_everywhere: Any) -> None:
     text = scaled.translate("*fp32:16, *fp32:16, 3, 64").source
     assert re.search(r"x(\[e\])? < R", text) and re.search(r"x(\[e\])? \* \(R - 1\) \+ N \* N", text)
     assert "2 * R + 1)" in text and "static_cast" not in text
+
+
+@triton.jit
+def called_again(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    r, c = tl.arange(0, M), tl.arange(0, N)
+    x = tl.load(x_ptr + r[:, None] * N + c[None, :])
+    x = tl.sum(x + 1, axis=1)
+    tl.store(out_ptr + r, x)
+    x = tl.max(x, axis=0)
+    tl.store(out_ptr + M, x)
+
+
+def test_a_reduction_that_is_called_as_what_it_reduces(run_everywhere: Any) -> None:
+    """It was x_second, and then x_third."""
+    x = np.arange(128, dtype=np.float32).reshape(4, 32)
+    found = run_everywhere(called_again, (1,), x, np.zeros(5, np.float32), M=4, N=32)[1]
+    np.testing.assert_array_equal(found, [*(x + 1).sum(1), (x + 1).sum(1).max()])
+    text = called_again.translate("*fp32:16, *fp32:16, 4, 32").source
+    assert "x_second" not in text and re.search(r"float x_sum\b", text) and re.search(r"float x_max\b", text)

@@ -43,6 +43,7 @@ def first_context(
     axis_names = AxisNames(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     scopes = _scopes(kernel, facts, schedule, names)
     given = given_names(kernel, facts, schedule, scopes)
+    names.results.update(_results(kernel))
     _take_names(names, kernel, schedule, given)
     names.array_of.update(versions_of_one_array(kernel, facts, schedule, scopes, {*given, *given.values()}))
     context = Context(
@@ -94,6 +95,17 @@ def _take_names(names: Names, kernel: Kernel, schedule: Schedule, given: dict[Va
             names.share(tile, first)
     for result, target in given.items():
         names.share(result, target)
+
+
+def _results(kernel: Kernel) -> dict[Variable, str]:
+    """What reductions assign, each with a word for how: a user may well call the sum of `x` x again."""
+    found: dict[Variable, str] = {}
+    for statement in statements(kernel.body):
+        if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "reduce":
+            combine = statement.value.attribute("combine")
+            ops = [op for op, _ in combine.parts] or [combine.op or "reduced"] * len(statement.targets)
+            found |= dict(zip(statement.targets, ops, strict=True))
+    return found
 
 
 def _called(kernel: Kernel) -> frozenset[str]:

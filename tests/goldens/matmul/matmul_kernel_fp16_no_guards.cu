@@ -22,8 +22,7 @@ constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-// threads along columns of accumulator and others
-constexpr int COL_THREADS = 4;
+constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of accumulator per thread
 constexpr int ROWS = 2;                                         // rows of accumulator per thread
 constexpr int A_COL_THREADS = 8;                                // threads along the columns of a
