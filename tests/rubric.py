@@ -205,6 +205,12 @@ def nothing_is_said_twice_or_in_vain(file: Generated) -> Iterator[str]:
             closing = file.lines[number + 1].strip() == "}"
             if closing and not file.lines[number].strip().startswith("//"):
                 yield f"{number}: one condition would do"
+    constants = (re.match(r"constexpr \w+ (\w+) = [^;]*;\s+// (.*\D.*)$", line) for line in file.lines)
+    explained = [match.groups() for match in constants if match]
+    for comment, count in Counter(said for _, said in explained).items():
+        if count > 1:
+            names = " and ".join(name for name, said in explained if said == comment)
+            yield f"{names}: one comment, {comment!r}"
 
 
 def the_layout_is_tidy(file: Generated) -> Iterator[str]:

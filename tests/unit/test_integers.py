@@ -263,6 +263,5 @@ def chosen_row(x_ptr, out_ptr, first, second, stride, limit, BLOCK: tl.constexpr
 def test_offsets_have_64_bits_whatever_a_condition_in_them_compares(limit: str) -> None:
     text = chosen_row.translate(f"*fp32, *fp32, i32, i32, i32, {limit}, 128").source
     kernel = " ".join(text[text.index("const float x =") :].split())
-    compared = "program * BLOCK" if limit == "i32" else "static_cast<long long>(program * BLOCK)"
-    chosen = f"static_cast<long long>({compared} < limit ? first : second) * stride + i"
+    chosen = "static_cast<long long>(program * BLOCK < limit ? first : second) * stride + i"  # C widens the product
     assert kernel.startswith(f"const float x = x_ptr[{chosen}];"), kernel

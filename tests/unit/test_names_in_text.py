@@ -272,7 +272,7 @@ def test_constants_of_products_are_called_after_their_tiles() -> None:
     assert constants == {
         "MMA_K": "elements of K per instruction",
         "QUERY_ROWS_STEP": "chunks from 64 rows of query to the next",
-        "COUNT_MMA_K": "elements of K per instruction",
+        "COUNT_MMA_K": "elements of K per instruction of count",
         "CODE_ROWS_STEP": "chunks from 64 rows of code to the next",
     }
 

@@ -87,7 +87,7 @@ def both_of_rows(x_ptr, y_ptr, mean_ptr, out_ptr, ROWS: tl.constexpr, N: tl.cons
 def test_what_was_reduced_together_is_read_where_it_lies(run_everywhere: Any) -> None:
     """An array was a copy of each field; of a tile that is stored as it is there still is one, for the vectors."""
     text = both_of_rows.translate("*fp32:16, *fp32:16, *fp32:16, *fp32:16, 4, 512").source
-    assert "divide(sums[r].x_y_sum, static_cast<float>(N))" in text and "float x_y_sum[" not in text
+    assert "divide(sums[r].x_y_sum, N)" in text and "float x_y_sum[" not in text
     assert "x_sum[r] = sums[r].x_sum;" in text and "store_vec<ROW_VEC>(mean_ptr, x_sum);" in text
     rng = np.random.default_rng(2)
     x, y = (rng.standard_normal((4, 512)).astype(np.float32) for _ in range(2))
@@ -220,3 +220,39 @@ def test_where_a_loop_stops_is_called_so(run_everywhere: Any) -> None:
     np.testing.assert_array_equal(out, [3, 0, 18])
     text = rows_of_list.translate("*i32:16, *fp32:16, *fp32:16").source
     assert "for (int place = starts; place < place_stop; ++place) {" in text and "_second" not in text
+
+
+@triton.jit
+def scaled(x_ptr, out_ptr, R: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, tl.where(x < R, x * (R - 1) + N * N, x / (2 * R + 1)))
+
+
+def test_integers_beside_floats_need_no_cast(run_everywhere: Any) -> None:
+    """C makes floats of them; of two it would make a product of integers, and what stands alone keeps its type."""
+    x = np.linspace(-9, 9, 64, dtype=np.float32)
+    found = run_everywhere(scaled, (1,), x, np.zeros_like(x), R=3, N=64)[1]
+    np.testing.assert_allclose(found, np.where(x < 3, x * 2 + 4096, x / 7), rtol=1e-6)
+    text = scaled.translate("*fp32:16, *fp32:16, 3, 64").source
+    assert re.search(r"x(\[e\])? < R", text) and re.search(r"x(\[e\])? \* \(R - 1\) \+ N \* N", text)
+    assert "2 * R + 1)" in text and "static_cast" not in text
+
+
+@triton.jit
+def called_again(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    r, c = tl.arange(0, M), tl.arange(0, N)
+    x = tl.load(x_ptr + r[:, None] * N + c[None, :])
+    x = tl.sum(x + 1, axis=1)
+    tl.store(out_ptr + r, x)
+    x = tl.max(x, axis=0)
+    tl.store(out_ptr + M, x)
+
+
+def test_a_reduction_that_is_called_as_what_it_reduces(run_everywhere: Any) -> None:
+    """It was x_second, and then x_third."""
+    x = np.arange(128, dtype=np.float32).reshape(4, 32)
+    found = run_everywhere(called_again, (1,), x, np.zeros(5, np.float32), M=4, N=32)[1]
+    np.testing.assert_array_equal(found, [*(x + 1).sum(1), (x + 1).sum(1).max()])
+    text = called_again.translate("*fp32:16, *fp32:16, 4, 32").source
+    assert "x_second" not in text and re.search(r"float x_sum\b", text) and re.search(r"float x_max\b", text)

@@ -35,7 +35,7 @@ def test_numbers_in_addresses_masks_and_values(run_everywhere: Any) -> None:
     text = neighbours.translate("*fp32:16, *fp32:16, i32, i32, 32").source
     assert "#pragma unroll\n    for (int dr = -1; dr < 2; ++dr) {" in text
     assert "#pragma unroll\n        for (int dc = -2; dc < 3; ++dc) {" in text
-    assert text.count("tl.load") == 1 and "written out" not in text and "static_cast<float>(dr * dr + 3 * dc)" in text
+    assert text.count("tl.load") == 1 and "written out" not in text and "* (dr * dr + 3 * dc)" in text
 
 
 @triton.jit
@@ -449,3 +449,23 @@ def test_bits_that_trips_mix_are_one_variable(run_everywhere: Any) -> None:
     text = mixed_bits.translate("*i32:16, *i32:16, i32, 512").source
     assert "for (int iteration = 0; iteration < 6; ++iteration) {" in text and "a_second" not in text
     assert "load_vec<VEC>(" in text
+
+
+@triton.jit
+def stored_and_loaded(x_ptr, total_ptr, N: tl.constexpr, TRIPS: tl.constexpr):
+    """Each trip loads what other threads may have stored, and stores it."""
+    r, c = tl.arange(0, N), tl.arange(0, 32)
+    total = tl.sum(tl.load(total_ptr + r[:, None] * 32 + c[None, :]), axis=1)
+    tl.store(x_ptr + r * TRIPS, total)
+    for k in tl.static_range(TRIPS):
+        w = tl.load(x_ptr + r * TRIPS + k)
+        tl.store(x_ptr + r * TRIPS + k, w / total)
+
+
+def test_a_word_of_a_remark_is_no_name(run_everywhere: Any) -> None:
+    """`stored` is an array of each trip, and in the remark of the barrier between trips something that threads have done."""
+    total = np.ones((64, 32), np.float32)
+    found = run_everywhere(stored_and_loaded, (1,), np.full((64, 2), 64, np.float32), total, N=64, TRIPS=2)[0]
+    np.testing.assert_allclose(found, np.tile(np.float32([1, 2]), (64, 1)), rtol=1e-6)
+    text = stored_and_loaded.translate("*fp32:16, *fp32:16, 64, 2").source
+    assert "has stored to x_ptr" in text and "float stored[" in text and "written out" not in text

@@ -398,3 +398,26 @@ def test_nothing_else_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
         x, out = RANDOM.integers(0, 9, (2, width)).astype(np.uint8), np.zeros((2, width), np.float32)
         along_rows[(2, 1)](x, out, width, -2, 3, 1, BLOCK=512)
         np.testing.assert_array_equal(out, sum(rows_moved(x.astype(np.float32), d) * (d + 9) for d in range(-2, 3)))
+
+
+@triton.jit
+def clamped(x_ptr, w_ptr, out_ptr, W, LIMIT, BLOCK: tl.constexpr):
+    """Indices that stay within a row; what lies behind a limit counts as nothing."""
+    c = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for d in tl.static_range(-2, 3):
+        at = tl.minimum(tl.maximum(c + d, 0), W - 1)
+        total += tl.load(x_ptr + at, mask=at < LIMIT, other=0.0)
+        total += tl.load(w_ptr + at)
+    tl.store(out_ptr + c, total, mask=c < W)
+
+
+def test_an_index_that_is_clamped_has_a_name(run_everywhere: Any) -> None:
+    """Where address and mask both have it; windows of two loads call their indices alike."""
+    x, w = RANDOM.integers(0, 9, (2, 500)).astype(np.float32)
+    found = run_everywhere(clamped, (1,), x, w, np.zeros(500, np.float32), 500, 497, BLOCK=512)[2]
+    at = np.clip(np.arange(500) + np.arange(-2, 3)[:, None], 0, 499)
+    np.testing.assert_array_equal(found, (np.where(at < 497, x[at], 0) + w[at]).sum(0))
+    text = clamped.translate("*fp32:16, *fp32:16, *fp32:16, i32, i32, 512").source
+    assert "const int c_read = min(max(c_near, 0), W - 1);" in text and "c_read < LIMIT ? x_ptr[c_read]" in text
+    assert "= w_ptr[min(max(c_near, 0), W - 1)];" in text and "c_near_second" not in text

@@ -110,7 +110,7 @@ HELPERS = (
     _helper("cp_async_wait"),
     _helper("row_lead"),
     _helper("copy_rows", requires="row_lead"),
-    _helper("align_rows", "align_rows|shifted", "row_lead"),
+    _helper("align_rows", "align_rows|shift_bytes", "row_lead"),
     _helper("ldmatrix", r"ldmatrix_x\d(_trans)?", "shared_address"),
     _helper("stmatrix", r"stmatrix_x\d(_trans)?", "shared_address"),
     _helper("transpose_bytes"),

@@ -37,7 +37,7 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
         update = None if context.declares(statement, target) else _update(context.names.variable(target), value, text)
         return (update,) if update else context.bind_scalar(statement, target, text)
     if target in context.facts.absorbed:
-        return ()
+        return context.masks.definition(context, target)
     if target in context.facts.index:
         arrays: list[Node] = []
         for layout in context.schedule.index_layouts.get(target, ()):

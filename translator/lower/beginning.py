@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..analysis.facts import Facts
@@ -17,6 +18,7 @@ from ..schedule.accesses.common_tests import loads_with_common_tests
 from ..schedule.accesses.pointers import lasting_loads, read_only_pointers
 from ..schedule.plan import Schedule
 from ..schedule.tiles.layout import Layout
+from .accesses.named_masks import Spelling
 from .context import Context
 from .given_names import given_names
 from .shared.memory import SharedMemory
@@ -32,13 +34,16 @@ from .text.user_constants import doubles, named_values
 from .versions import versions_of_one_array
 
 
-def first_context(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing) -> Context:
-    """What a lowering starts from: the names that are taken, and the arrays that are known."""
+def first_context(
+    kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing, named_masks: Mapping[Variable, Spelling]
+) -> Context:
+    """What a lowering starts from: the names that are taken, the arrays that are known, the masks that have names."""
     entry = entry_name(kernel.name, named_values(kernel))
     names = Names([entry, *named_values(kernel), *_variable_names(kernel)], _called(kernel))
     axis_names = AxisNames(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     scopes = _scopes(kernel, facts, schedule, names)
     given = given_names(kernel, facts, schedule, scopes)
+    names.results.update(_results(kernel))
     _take_names(names, kernel, schedule, given)
     names.array_of.update(versions_of_one_array(kernel, facts, schedule, scopes, {*given, *given.values()}))
     context = Context(
@@ -58,6 +63,7 @@ def first_context(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sha
         ),
         Arithmetic(wrapping_calls(kernel, facts.definitions), doubles(kernel)),
         frozenset(given.values()),
+        named_masks,
     )
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared.arrays[variable, "tile"] = _tile_in_shared(context, variable)
@@ -89,6 +95,17 @@ def _take_names(names: Names, kernel: Kernel, schedule: Schedule, given: dict[Va
             names.share(tile, first)
     for result, target in given.items():
         names.share(result, target)
+
+
+def _results(kernel: Kernel) -> dict[Variable, str]:
+    """What reductions assign, each with a word for how: a user may well call the sum of `x` x again."""
+    found: dict[Variable, str] = {}
+    for statement in statements(kernel.body):
+        if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "reduce":
+            combine = statement.value.attribute("combine")
+            ops = [op for op, _ in combine.parts] or [combine.op or "reduced"] * len(statement.targets)
+            found |= dict(zip(statement.targets, ops, strict=True))
+    return found
 
 
 def _called(kernel: Kernel) -> frozenset[str]:

@@ -39,7 +39,8 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
     read: dict[StaticLoop, set[str]] = {}  # by the trip before, from the second on
     while True:
         known = {loop: set(arrays) for loop, arrays in read.items()}
-        nodes = _lower_once(context, block, read)
+        with context.masks.block():
+            nodes = _lower_once(context, block, read)
         if read == known:
             return nodes
         context.order.restore(order)

@@ -6,7 +6,7 @@ Everything that a statement's lowering needs to know about the rest of the file 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -23,6 +23,7 @@ from ..ir.walk import readers_of, statements
 from ..language.dtypes import PointerType
 from ..schedule.plan import Schedule
 from ..schedule.tiles.layout import REGISTER, Layout
+from .accesses.named_masks import NamedMasks, Spelling
 from .accesses.vector_starts import coarser, first_of_vector
 from .shared.memory import SharedMemory
 from .state import AccessOrder, Around, BoxCopies, LoadedAhead, MemoryFacts, Progress, StatementNotes, WarpRole
@@ -34,6 +35,8 @@ from .text.point import Point, register_index
 from .text.scopes import Scopes
 from .text.spell import Arithmetic, Speller, coordinate_speller
 from .text.unit import Assignment, Constant, Declaration, Line, Node, Place
+
+NO_MASKS: Mapping[Variable, Spelling] = {}
 
 
 def ctype(type_: ValueType, writes: bool = True) -> str:
@@ -73,15 +76,17 @@ class Context:
         memory: MemoryFacts,
         arithmetic: Arithmetic,
         given: Set[Variable] = frozenset(),
+        named_masks: Mapping[Variable, Spelling] = NO_MASKS,
         root: Context | None = None,
     ) -> None:
         """Starts a lowering: of a kernel, or within `root` of a function that stands in its file.
 
-        `given` are the names of results that are written under them at once.
+        `given` are the names of results that are written under them at once, `named_masks` what an earlier one found.
         """
         self.kernel, self.facts, self.schedule, self.scopes = kernel, facts, schedule, scopes
         self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
         self.names, self.axis_names, self.given = names, axis_names, given
+        self.masks = NamedMasks(facts, named_masks)
         counted = {s.variable for s in statements(kernel.body) if isinstance(s, For)}
         unread = counted.union(facts.index, (parameter.variable for parameter in kernel.parameters))
         self.speller: Speller = Speller(
@@ -143,6 +148,8 @@ class Context:
             return Text(f"{state}.{field}" if state else self.names.variable(variable))
         if point is None:
             raise ValueError(f"{variable} is a tile and needs a point")
+        if (call := self.masks.called(self, variable, point)) is not None:
+            return call
         point = coarser(self.axis_names, self.facts, variable, point)
         wanted = point.pattern()
         if variable in self.facts.absorbed or self.counts_registers(variable, wanted):
@@ -282,15 +289,19 @@ class Context:
 
     # -------------------------------------------------------------------------------------- constants and places
 
-    def constant(self, name: str, value: int, comment: str, text: str = "", topic: str = "tiles", *others: str) -> str:
+    def constant(
+        self, name: str, value: int, comment: str, text: str = "", topic: str = "tiles", *others: str, further: str = ""
+    ) -> str:
         """The name of a constant; one of the `others` where the name already stands for another value.
 
-        `text` says how the value follows from other constants; `topic` where in the file it stands.
+        `text` says how the value follows from other constants; `topic` where in the file it stands; `further` is the comment
+        of one with another name, if it has its own.
         """
         key = ("constant", name, value)
         if key not in self._constants:
-            self._constants[key] = self.names.fresh(name, *others)
-            self.axis_names.constants.append(Constant(self._constants[key], text or str(value), comment, topic=topic))
+            own = self._constants[key] = self.names.fresh(name, *others)
+            said = comment if own == name else further or comment
+            self.axis_names.constants.append(Constant(own, text or str(value), said, topic=topic))
         return self._constants[key]
 
     def large(self, name: str, number: int, comment: str) -> str:

@@ -7,8 +7,9 @@ from ..language.dtypes import PointerType
 from ..language.printing import printed_prefix
 from ..schedule.accesses.access import padding_tests
 from ..schedule.tiles.layout import Layout
-from .accesses.conditions import conjunction, copies_guard
+from .accesses.conditions import copies_guard
 from .context import Context
+from .text.operators import conjunction
 from .text.point import Point, coordinate
 from .text.register_loops import each_register
 from .text.unit import Branch, Line, Node

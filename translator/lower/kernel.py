@@ -40,8 +40,8 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
     Raises:
       OutOfResources: when the shared arrays have no room.
     """
-    context = first_context(kernel, facts, schedule, sharing)
-    written = rolled(lower_body(context, kernel), context.names, context.shared.arrays.values())
+    context, lowered = _lowered(kernel, facts, schedule, sharing)
+    written = rolled(lowered, context.names, context.shared.arrays.values())
     context.shared.keep(written.shared)
     infinities, body = _finished(context, written.body)
     functions = _functions(context, kernel)  # may ask for helpers, as all above may
@@ -77,6 +77,17 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
         unequal=frozenset(context.needs.unequal | written.unequal),
         parameter_comments=_parameter_comments(kernel),
     )
+
+
+def _lowered(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing) -> tuple[Context, tuple[Node, ...]]:
+    """The body, and what its lowering has left; again where masks are spelled so often that they get names."""
+    context = first_context(kernel, facts, schedule, sharing, {})
+    body = lower_body(context, kernel)
+    named = context.masks.worth_naming()
+    if not named:
+        return context, body
+    context = first_context(kernel, facts, schedule, sharing, named)
+    return context, lower_body(context, kernel)
 
 
 def _finished(context: Context, body: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:

@@ -82,6 +82,7 @@ def lower_statement(context: Context, statement: Statement) -> tuple[tuple[Node,
     around = context.around
     if parts:  # what a branch or a loop starts, it waits for itself
         around = replace(around, may_arrive_later=False, may_run_on=False)
+    context.masks.reading(statement.origin)
     with context.inside(around):
         code = context.notes.before.get(statement, ())
         code += _lower_alone(context, statement)

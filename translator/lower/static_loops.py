@@ -47,6 +47,7 @@ from .text.unit import (
     with_text,
 )
 
+EXPLAINS = "//"  # in front of the words of a comment, which code has not
 MOST_LOADS = 128  # of a thread that the compiler may start ahead of their uses
 
 
@@ -204,6 +205,10 @@ class _Block:
             return None
         called: dict[str, str] = {}
         for piece, found in zip(own, others, strict=True):
+            if piece.startswith(EXPLAINS):
+                if piece == found:  # a word like any other, even if an array is called "stored"
+                    continue
+                piece, found = piece.removeprefix(EXPLAINS), found.removeprefix(EXPLAINS)
             if piece in self.own:
                 if called.setdefault(piece, found) != found or not self._has_type_of(piece, found):
                     return None
@@ -304,7 +309,8 @@ def _pieces(value: object) -> Iterator[str]:
         ):
             yield type(value).__name__
             for field in fields(value):
-                yield from _pieces(getattr(value, field.name))
+                own = _pieces(getattr(value, field.name))
+                yield from (EXPLAINS + piece for piece in own) if field.name == "comment" else own
         case _:
             yield repr(value)
 

@@ -32,9 +32,9 @@ constexpr int Y_ROWS = BLOCK_K / Y_ROW_THREADS;                 // 16 rows of y 
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int SWIZZLE = 64;                                     // bytes of a swizzled line
-constexpr int FULL_SWIZZLE = 128;                               // bytes of a swizzled line
+constexpr int FULL_SWIZZLE = 128;                               // bytes of a swizzled line of y
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
-constexpr int FULL_LINE_CHUNKS = FULL_SWIZZLE / 16;             // 16-byte chunks of a line
+constexpr int FULL_LINE_CHUNKS = FULL_SWIZZLE / 16;             // 16-byte chunks of a line of y
 
 // Rounds the floats of `source`, two at a time: a pair shares a register from the start.
 template <int N>

@@ -38,12 +38,12 @@ constexpr int FP16_MAP = 6;                                     // type of eleme
 constexpr int STAGE_BYTES = (BLOCK_M * BLOCK_K + BLOCK_K * BLOCK_N) * sizeof(half);
 constexpr int MAP_SLOTS = 4 * 144 * MAP_MAKERS;                 // makers on 144 multiprocessors, 4 times
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
-constexpr int B_VALUE_LINE = 128 / sizeof(half);                // elements of 128 bytes, the width of a box
-constexpr int B_VALUE_BOX = BLOCK_K * B_VALUE_LINE;             // elements of a box
-constexpr int B_VALUE_BOXES = BLOCK_N / B_VALUE_LINE;           // boxes side by side
+constexpr int LINE = 128 / sizeof(half);                        // elements of 128 bytes, the width of a box
+constexpr int B_VALUE_BOX = BLOCK_K * LINE;                     // elements of a box of b_value
+constexpr int B_VALUE_BOXES = BLOCK_N / LINE;                   // boxes of b_value side by side
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_VALUE_PART = BLOCK_M / 2 * BLOCK_K;             // elements of a_value per warpgroup
-constexpr int B_VALUE_BOX_BYTES = BLOCK_K * SWIZZLE;            // from a box to the next
+constexpr int B_VALUE_BOX_BYTES = BLOCK_K * SWIZZLE;            // from a box of b_value to the next
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
@@ -406,8 +406,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                     }
                     make_tensor_map_2d<FP16_MAP, SWIZZLE>(a_map, map_drafts, a, M, K, K, BLOCK_M, BLOCK_K);
                     // L29: b_desc = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BLOCK_K, BLOCK_N])
-                    make_tensor_map_2d<FP16_MAP, SWIZZLE>(b_map, map_drafts, b, K, N, N, BLOCK_K,
-                                                          B_VALUE_LINE);
+                    make_tensor_map_2d<FP16_MAP, SWIZZLE>(b_map, map_drafts, b, K, N, N, BLOCK_K, LINE);
                     // L31: while tile < last_tile:    (the loading thread's part)
                     while (tile < last_tile) {
                         // L32: row = (tile - first_tile) // num_pid_n * BLOCK_M
@@ -427,8 +426,8 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                             tma_load_2d(a_value[stage], a_map, row, k, &full[stage]);
                             #pragma unroll
                             for (int box = 0; box < B_VALUE_BOXES; ++box) {
-                                tma_load_2d(b_value[stage] + box * B_VALUE_BOX, b_map, k,
-                                            column + box * B_VALUE_LINE, &full[stage]);
+                                tma_load_2d(b_value[stage] + box * B_VALUE_BOX, b_map, k, column + box * LINE,
+                                            &full[stage]);
                             }
                         }
                         // L38: tile += tl.num_programs(0)

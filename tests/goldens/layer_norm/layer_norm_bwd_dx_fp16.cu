@@ -262,9 +262,9 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         for (int e = 1; e < ELEMS; ++e) sums = Sums::combine(sums, {xhat[e] * wdy[e], wdy[e]});
         __syncthreads();   // everyone has read sums_partial before it is written again
         sums = block_reduce<Sums>(sums, sums_partial);   // a barrier inside
-        const float c1 = divide(sums.xhat_wdy_sum, static_cast<float>(N));
+        const float c1 = divide(sums.xhat_wdy_sum, N);
         // L60: c2 = tl.sum(wdy, axis=0) / N    (reduced at L59)
-        const float c2 = divide(sums.wdy_sum, static_cast<float>(N));
+        const float c2 = divide(sums.wdy_sum, N);
         // L61: dx = (wdy - (xhat * c1 + c2)) * rstd
         float dx[ELEMS];
         #pragma unroll

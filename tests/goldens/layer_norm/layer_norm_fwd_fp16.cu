@@ -157,7 +157,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     #pragma unroll
     for (int c = 1; c < COLS; ++c) x_sum += x(c);
     x_sum = block_reduce<Sum>(x_sum, x_sum_partial);   // a barrier inside
-    const float mean = divide(x_sum, static_cast<float>(N));
+    const float mean = divide(x_sum, N);
     // Columns past the end must not count in the variance.
     // L31: centred = tl.where(inside[None, :], x - mean[:, None], 0.0)
     const auto centred = [&](int c) { return x(c) - mean; };
@@ -167,7 +167,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     #pragma unroll
     for (int c = 0; c < COLS; ++c) sum += centred(c) * centred(c);
     sum = block_reduce<Sum>(sum, sum_partial);   // a barrier inside
-    const float var = divide(sum, static_cast<float>(N));
+    const float var = divide(sum, N);
     // L33: rstd = 1 / tl.sqrt(var + eps)
     const float rstd = divide(1.0f, square_root(var + eps));
     // L34: tl.store(mean_ptr + rows, mean, mask=rows < M)

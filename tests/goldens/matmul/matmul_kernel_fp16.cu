@@ -36,13 +36,13 @@ constexpr int ROWS = 2;                                         // rows of a til
 constexpr int NUM_STAGES = 4;                                   // tiles in shared memory at once
 // bytes of all tiles of a stage
 constexpr int STAGE_BYTES = (BLOCK_M * BLOCK_K + BLOCK_K * BLOCK_N) * sizeof(half);
-constexpr int B_LINE = 128 / sizeof(half);                      // elements of 128 bytes, the width of a box
-constexpr int B_BOX = BLOCK_K * B_LINE;                         // elements of a box
-constexpr int B_BOXES = BLOCK_N / B_LINE;                       // boxes side by side
+constexpr int LINE = 128 / sizeof(half);                        // elements of 128 bytes, the width of a box
+constexpr int B_BOX = BLOCK_K * LINE;                           // elements of a box of b
+constexpr int B_BOXES = BLOCK_N / LINE;                         // boxes of b side by side
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_PART = BLOCK_M / 2 * BLOCK_K;                   // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
-constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box to the next
+constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box of b to the next
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
 constexpr int PIECE_WIDTH = 128 / sizeof(half);                 // columns of a piece of c: 128 bytes
@@ -359,8 +359,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                     // L40: b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
                     #pragma unroll
                     for (int box = 0; box < B_BOXES; ++box) {
-                        tma_load_2d(b[stage] + box * B_BOX, b_map, k * BLOCK_K,
-                                    pid_n * BLOCK_N + box * B_LINE, &full[stage], b_policy);
+                        tma_load_2d(b[stage] + box * B_BOX, b_map, k * BLOCK_K, pid_n * BLOCK_N + box * LINE,
+                                    &full[stage], b_policy);
                     }
                 }
             }

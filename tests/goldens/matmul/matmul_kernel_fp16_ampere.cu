@@ -37,7 +37,7 @@ constexpr int MMA_ROWS = 4;                                     // pieces of 16 
 constexpr int MMA_COLS = 4;                                     // pieces of 8 columns per warp
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
-constexpr int B_LINE = 128 / sizeof(half);                      // elements of 128 bytes, the width of a box
+constexpr int LINE = 128 / sizeof(half);                        // elements of 128 bytes, the width of a box
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
 template <int N, typename T>
@@ -258,7 +258,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             for (int ni = 0; ni < MMA_COLS; ni += 2) {
                 const int b_place =
                     swizzled<half, BLOCK_N, BLOCK_K>(lane % 16, warp_col + ni * 8 + lane / 16 * 8)
-                    + kk * B_LINE;
+                    + kk * LINE;
                 ldmatrix_x4_trans(b_frag[ni][0], b_frag[ni][1], b_frag[ni + 1][0], b_frag[ni + 1][1],
                                   &b[stage][b_place]);
             }

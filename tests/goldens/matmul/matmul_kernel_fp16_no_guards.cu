@@ -33,15 +33,14 @@ constexpr int B_COL_THREADS = 32;                               // threads along
 constexpr int B_VEC = 8;                                        // consecutive columns of b per thread
 constexpr int B_ROW_THREADS = 8;                                // threads along the rows of b
 constexpr int B_ROWS = BLOCK_K / B_ROW_THREADS;                 // 8 rows of b per thread
-constexpr int TILE_COL_THREADS = 4;                             // threads along the columns of a tile
-constexpr int TILE_COLS = BLOCK_N / TILE_COL_THREADS;           // 64 columns of a tile per thread
+constexpr int TILE_COLS = BLOCK_N / COL_THREADS;                // 64 columns of a tile per thread
 constexpr int TILE_VEC = 8;                                     // consecutive columns per thread
 constexpr int TILE_VECS = TILE_COLS / TILE_VEC;                 // 8
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_PART = BLOCK_M / 2 * BLOCK_K;                   // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
-constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box to the next
+constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box of b to the next
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
 
@@ -212,10 +211,10 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
+    const int col = tid % COL_THREADS;   // this thread's place along the columns of accumulator and others
     const int row = warp * 16 + lane / 4;   // the first row of this thread
     const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
     const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
-    const int tile_col = tid % TILE_COL_THREADS;   // this thread's place along the columns of a tile
     const int warpgroup = tid / WARPGROUP_SIZE;
 
     // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they read from
@@ -322,9 +321,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     int offs_cn[TILE_VECS];   // the first of each vector
     #pragma unroll
-    for (int v = 0; v < TILE_VECS; ++v) {
-        offs_cn[v] = pid_n * BLOCK_N + (v * TILE_COL_THREADS + tile_col) * TILE_VEC;
-    }
+    for (int v = 0; v < TILE_VECS; ++v) offs_cn[v] = pid_n * BLOCK_N + (v * COL_THREADS + col) * TILE_VEC;
     // L51: c_ptrs = c_ptr + stride_cm * offs_cm[:, None] + stride_cn * offs_cn[None, :]
     //         (formed where it is used)
     // L52: c_mask = (offs_cm[:, None] < M) & (offs_cn[None, :] < N)    (tested where it is used)

@@ -35,7 +35,7 @@ constexpr int CHUNK = 16 / sizeof(half);                        // elements of 1
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_PART = BLOCK_M / 2 * BLOCK_K;                   // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
-constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box to the next
+constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box of b to the next
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
 
 // Rounds the floats of `source`, two at a time: a pair shares a register from the start.
@@ -138,7 +138,7 @@ __device__ __forceinline__ void copy_rows(T* target, const T* first, long long s
 }
 
 // The 16 bytes that start `lead` bytes after the first of 32.
-__device__ __forceinline__ uint4 shifted(uint4 low, uint4 high, int lead)
+__device__ __forceinline__ uint4 shift_bytes(uint4 low, uint4 high, int lead)
 {
     unsigned words[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
     #pragma unroll
@@ -171,7 +171,7 @@ __device__ __forceinline__ void align_rows(T* tile, const T* source, const T* fi
         for (int c = 0; c < SHARE; ++c) {
             const uint4 high = chunks[c + 1];
             T* target = tile + swizzled<T, COLS, ROWS>(row, (begin + c) * CHUNK);
-            *reinterpret_cast<uint4*>(target) = shifted(low, high, lead);
+            *reinterpret_cast<uint4*>(target) = shift_bytes(low, high, lead);
             low = high;
         }
     }

@@ -28,8 +28,8 @@ constexpr int ROW_THREADS = 8;                                  // threads along
 constexpr int ROWS = BLOCK_M / ROW_THREADS;                     // 2 rows of accumulator per thread
 constexpr int A_COL_THREADS = 8;                                // threads along the columns of a
 constexpr int A_VEC = 8;                                        // consecutive columns of a per thread
-constexpr int B_ROW_THREADS = 16;                               // threads along the rows of b
-constexpr int B_ROWS = BLOCK_K / B_ROW_THREADS;                 // 4 rows of b per thread
+constexpr int A_ROW_THREADS = 16;                               // threads along the rows of a and others
+constexpr int B_ROWS = BLOCK_K / A_ROW_THREADS;                 // 4 rows of b per thread
 constexpr int MMA_COLS = 2;                                     // pieces of 8 columns per warp
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
@@ -122,7 +122,6 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     const int col = warp * 16 + lane % 4 * 2;   // the first column of this thread
     const int row = tid / 4 % ROW_THREADS;   // this thread's place along the rows of accumulator
     const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
-    const int b_row = tid / A_COL_THREADS;   // this thread's place along the rows of b
     const int warp_col = warp * 16;   // the first column of the warp's part
 
     // L14: pid_n, pid_k = tl.program_id(0), tl.program_id(1)
@@ -142,7 +141,7 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     const int offs_k_a = pid_k * BLOCK_K + a_col * A_VEC;   // this thread's first
     int offs_k_b[B_ROWS];
     #pragma unroll
-    for (int r = 0; r < B_ROWS; ++r) offs_k_b[r] = pid_k * BLOCK_K + r * B_ROW_THREADS + b_row;
+    for (int r = 0; r < B_ROWS; ++r) offs_k_b[r] = pid_k * BLOCK_K + r * A_ROW_THREADS + a_row;
     // L18: a_ptrs = a_ptr + offs_m[:, None] * K + offs_k[None, :]    (folded into the copies)
     // L19: b_ptrs = b_ptr + offs_k[:, None] * N + offs_n[None, :]    (folded into the copies)
 
@@ -161,7 +160,7 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
         // L26: b = tl.load(b_ptrs, mask=(offs_k[:, None] < k_left) & (offs_n[None, :] < N), other=0.0)
         #pragma unroll
         for (int r = 0; r < B_ROWS; ++r) {
-            const int b_place = swizzled<half, BLOCK_N, BLOCK_K>(r * B_ROW_THREADS + b_row, a_col * A_VEC);
+            const int b_place = swizzled<half, BLOCK_N, BLOCK_K>(r * A_ROW_THREADS + a_row, a_col * A_VEC);
             cp_async_16(&b[stage][b_place],
                         b_ptr + static_cast<long long>(offs_k_b[r]) * N + offs_n_a
                         + static_cast<long long>(k) * N - static_cast<long long>(pid_k * BLOCK_K) * N,

@@ -20,11 +20,11 @@ from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..shared.arrays import dimensions, place
 from ..text.element import indexed
-from ..text.operators import Text
+from ..text.operators import Text, conjunction
 from ..text.point import Point
 from ..text.register_loops import each_register
 from ..text.unit import Assignment, Branch, Line, Node, Shared
-from .conditions import both, conjunction, copies_guard, uniform_test, valid_count
+from .conditions import both, copies_guard, uniform_test, valid_count
 from .elements import guarded, pointee
 from .memory_order import note_atomic, order_after_loads, order_among_stores, tensor_word
 from .told import told_by_one
@@ -153,7 +153,7 @@ def _tile(
         node: Node = Line(f"{_at(context, call, point)};")
         if target is not None:
             node = Assignment(indexed(context, name, target, point), _at(context, call, point))
-        condition = conjunction([context.speller.spell(test, point) for test in tests])
+        condition = conjunction(context.masks.spelled(context, tests, point))
         return (node,) if condition is None else (Branch(condition.text, (node,)),)
 
     declare = context.declare(statement, target, layout) if target is not None else ()
@@ -226,7 +226,7 @@ def _through_shared(
 
     def act(point: Point) -> tuple[Node, ...]:
         node = Assignment(f"{shared}{place(context, point, shape)}", _at(context, call, point))
-        condition = conjunction([context.speller.spell(test, point) for test in tests])
+        condition = conjunction(context.masks.spelled(context, tests, point))
         return (node,) if condition is None else (Branch(condition.text, (node,)),)
 
     def read(point: Point) -> tuple[Node, ...]:

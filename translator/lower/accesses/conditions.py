@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...analysis.axis_info import axis_info
-from ...ir.c_operators import PRECEDENCE
 from ...ir.nodes import Call, Expr, Literal, Statement, Variable
 from ...ir.walk import MOVES
 from ...language.dtypes import int32, int64
 from ...schedule.accesses.access import Access, Bound
 from ...schedule.tiles.layout import Layout
 from ..context import Context
-from ..text.operators import Text
+from ..text.operators import Text, conjunction
 from ..text.point import Point
 from ..text.unit import Branch, Comment, Node
 from .vectors import width_name
@@ -20,8 +19,7 @@ from .vectors import width_name
 
 def uniform_test(context: Context, access: Access, point: Point, loaded: Variable | None = None) -> Text | None:
     """The part of the mask that decides for a whole vector; None when there is none. `loaded` is the tile of a load."""
-    tests = [context.speller.spell(test, point) for test in access.tests]
-    return conjunction(tests, _at_once(context, access, loaded))
+    return conjunction(context.masks.spelled(context, access.tests, point), _at_once(context, access, loaded))
 
 
 def why_one_test(context: Context, statement: Statement, access: Access, layout: Layout) -> tuple[Node, ...]:
@@ -91,7 +89,7 @@ def _not_widened(limit: Expr) -> Expr:
 
 def all_tests(context: Context, access: Access, point: Point, loaded: Variable | None = None) -> Text | None:
     """The whole mask at one element; `loaded` is the tile of a load."""
-    tests = [context.speller.spell(test, point) for test in access.tests]
+    tests = context.masks.spelled(context, access.tests, point)
     tests += [_bound_test(context, bound, point) for bound in access.bounds]
     return conjunction(tests, _at_once(context, access, loaded))
 
@@ -110,17 +108,6 @@ def _bound_test(context: Context, bound: Bound, point: Point) -> Text:
     index, limit = context.speller.spell(bound.index, point), context.speller.spell(bound.bound, point)
     word = "<=" if bound.included else "<"
     return Text(f"{index.within(10, word)} {word} {limit.within(11, word)}", 10, word)
-
-
-def conjunction(tests: list[Text], at_once: bool = False) -> Text | None:
-    """All of several conditions, on demand without branches."""
-    if not tests:
-        return None
-    if len(tests) == 1:
-        return tests[0]
-    operator = "&" if at_once else "&&"
-    precedence = PRECEDENCE[operator]
-    return Text(f" {operator} ".join(test.within(precedence, operator) for test in tests), precedence, operator)
 
 
 def copies_guard(context: Context, layout: Layout) -> str:

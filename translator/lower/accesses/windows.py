@@ -119,6 +119,9 @@ def _beside_run(
 def _at_place(context: Context, window: Window, point: Point, place: str, element: str) -> tuple[Node, ...]:
     """One element of the window, or a vector along another axis than the window's."""
     naming = tuple(_index(context, window, variable, first, point, place) for variable, first in window.places)
+    for variable, made in window.named:
+        text = context.speller.text(made, _where_read(window, variable, point))
+        naming += (const(ctype(variable.type), context.names.in_block(variable), text),)
     if window.access.width > 1:
         return (*naming, _vector(context, window.load, window.pointer, window.access, point, element))
     target, other = window.load.target, load_operands(window.load.value)[2]  # type: ignore[arg-type]
@@ -137,10 +140,18 @@ def _vector(context: Context, load: Assign, pointer: Expr, access: Access, point
 
 def _index(context: Context, window: Window, variable: Variable, first: Expr, point: Point, place: str) -> Declaration:
     """The index of an element of the window."""
-    roots = (window.pointer, *window.access.tests)
-    there = next(found for root in roots if (found := _point_of(root, variable, point)) is not None)
+    there = _where_read(window, variable, point)
     text = infix(context.speller.spell(first, there), "+", Text(place))
-    return const(ctype(variable.type), context.names.variable(variable), text.text)
+    return const(ctype(variable.type), context.names.in_block(variable), text.text)
+
+
+def _where_read(window: Window, variable: Variable, point: Point) -> Point:
+    """The place in a tile from which an address, a mask or what these mention by name reads a scalar of the window."""
+    roots: list[tuple[Expr, Point]] = [(root, point) for root in (window.pointer, *window.access.tests)]
+    for named, value in window.named:
+        at = next((at for root, start in roots if (at := _point_of(root, named, start)) is not None), None)
+        roots += [(value, at)] if at is not None else []
+    return next(at for root, start in roots if (at := _point_of(root, variable, start)) is not None)
 
 
 def _point_of(expr: Expr, variable: Variable, point: Point | None) -> Point | None:

@@ -12,6 +12,7 @@ from ..context import Context, ctype
 from ..text.operators import sum_text
 from ..text.unit import Assignment, Comment, Declaration, Line, Loop, Node, unrolled
 from .dot_mma import mma_helper
+from .formats import pieces_per_warp
 from .operand import OperandPlace, place_line
 
 
@@ -135,7 +136,7 @@ def _products(context: Context, statement: Assign, plan: DotPlan, mi: str, k: st
         raise TypeError("not a dot with an operand in registers")
     sum_, b = context.names.variable(statement.target), context.names.variable(plan.b.variable)
     mma, pieces = mma_helper(context, plan.instruction, steps=1), layout.registers(1) // 2
-    count = context.constant("MMA_COLS", pieces, "pieces of 8 columns per warp")
+    count = pieces_per_warp(context, statement, "MMA_COLS", pieces, "pieces of 8 columns per warp")
 
     def element(place: str) -> str:
         texts = {held.k_axis: place, 1 - held.k_axis: ni}

@@ -9,7 +9,7 @@ from ...schedule.products.instructions import Instruction
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..text.unit import Assignment, Comment, Declaration, Line, Loop, Node, unrolled
-from .formats import k_per_instruction
+from .formats import k_per_instruction, pieces_per_warp
 from .fragments import Step, fragment, read_a, read_b
 from .operand import OperandPlace
 
@@ -24,9 +24,8 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     rows = instruction.rows
     m_pieces, n_pieces = max(layout.registers(rank - 2) * 8 // rows, 1), max(layout.registers(rank - 1) // 2, 1)
     step = k_per_instruction(context, statement, plan)
-    names = [(word, f"{target.upper()}_{word}") for word in ("MMA_ROWS", "MMA_COLS")]
-    m_count = context.constant(names[0][0], m_pieces, f"pieces of {rows} rows per warp", "", "tiles", names[0][1])
-    n_count = context.constant(names[1][0], n_pieces, "pieces of 8 columns per warp", "", "tiles", names[1][1])
+    m_count = pieces_per_warp(context, statement, "MMA_ROWS", m_pieces, f"pieces of {rows} rows per warp")
+    n_count = pieces_per_warp(context, statement, "MMA_COLS", n_pieces, "pieces of 8 columns per warp")
     planes = layout.registers(0) if rank == 3 else 1
     batch, p = "0", context.names.shared_index("p")
     if rank == 3 and layout.axes[0]:

@@ -18,38 +18,51 @@ WIDTHS = {128: "FULL", 64: "HALF", 32: "QUARTER"}  # of swizzled lines, in bytes
 def k_per_instruction(context: Context, statement: Assign, plan: DotPlan) -> str:
     """The elements of K that an instruction multiplies; of a dot of other types a number of its own, called after its sum."""
     comment, own = "elements of K per instruction", f"{context.names.variable(statement.target).upper()}_MMA_K"
-    return context.constant("MMA_K", plan.instruction.k, comment, "", "operands", own)
+    further = f"{comment} of {context.names.variable(statement.target)}"
+    return context.constant("MMA_K", plan.instruction.k, comment, "", "operands", own, further=further)
+
+
+def pieces_per_warp(context: Context, statement: Assign, name: str, count: int, comment: str) -> str:
+    """The constant that counts a warp's pieces along a side of a sum; of another sum with other pieces one of its own."""
+    target = context.names.variable(statement.target)
+    others, further = f"{target.upper()}_{name}", f"{comment}, of {target}"
+    return context.constant(name, count, comment, "", "tiles", others, further=further)
 
 
 def line_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> Text:
     """The elements of a line of a box: the tile's side where that is one line."""
     if tile.boxes == 1:
         return side_text(context, tile.shape[tile.fast])
-    text = f"{SWIZZLED_LINE_BYTES} / sizeof({ctype(variable.type)})"
-    return Text(
-        context.constant(f"{word}_LINE", tile.line, "elements of 128 bytes, the width of a box", text, "operands")
+    text, comment = (
+        f"{SWIZZLED_LINE_BYTES} / sizeof({ctype(variable.type)})",
+        "elements of 128 bytes, the width of a box",
     )
+    further = f"{comment} of {word.lower()}"
+    return Text(context.constant("LINE", tile.line, comment, text, "operands", f"{word}_LINE", further=further))
 
 
 def box_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> str:
     """The elements of a box."""
     lines = side_text(context, tile.shape[tile.slow])
     text = multiplied((lines, line_elements(context, tile, variable, word))).text
-    return context.constant(f"{word}_BOX", tile.lines * tile.line, "elements of a box", text, "operands")
+    return context.constant(
+        f"{word}_BOX", tile.lines * tile.line, f"elements of a box of {word.lower()}", text, "operands"
+    )
 
 
 def box_count(context: Context, tile: SharedTile, variable: Variable, word: str) -> str:
     """The boxes side by side in a tile."""
     line = line_elements(context, tile, variable, word)
     text = f"{side_text(context, tile.shape[tile.fast]).within(13)} / {line.within(14)}"
-    return context.constant(f"{word}_BOXES", tile.boxes, "boxes side by side", text, "operands")
+    return context.constant(f"{word}_BOXES", tile.boxes, f"boxes of {word.lower()} side by side", text, "operands")
 
 
 def swizzle_bytes(context: Context, tile: SharedTile, word: str) -> str:
     """The bytes of a line, over which the swizzle goes."""
     name = "SWIZZLE"
     others = (f"{one}_{name}" for one in (WIDTHS.get(tile.swizzle, word), word))
-    return context.constant(name, tile.swizzle, "bytes of a swizzled line", "", "operands", *others)
+    comment, further = "bytes of a swizzled line", f"bytes of a swizzled line of {word.lower()}"
+    return context.constant(name, tile.swizzle, comment, "", "operands", *others, further=further)
 
 
 def pattern_bytes(context: Context) -> str:
@@ -61,7 +74,7 @@ def box_bytes(context: Context, tile: SharedTile, word: str) -> str:
     """The bytes of a box."""
     text = f"{side_text(context, tile.shape[tile.slow]).within(13)} * {swizzle_bytes(context, tile, word)}"
     value = tile.lines * tile.line * tile.itemsize
-    return context.constant(f"{word}_BOX_BYTES", value, "from a box to the next", text, "operands")
+    return context.constant(f"{word}_BOX_BYTES", value, f"from a box of {word.lower()} to the next", text, "operands")
 
 
 def chunk_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> str:
@@ -78,13 +91,15 @@ def line_chunks(context: Context, tile: SharedTile, word: str) -> str:
         return context.constant(name, tile.chunks, comment, "", "operands", f"{word}_{name}")
     swizzle = swizzle_bytes(context, tile, word)
     own = swizzle.replace("SWIZZLE", name)  # of lines as wide as those, under the same word
-    return context.constant(own, tile.chunks, comment, f"{swizzle} / {CHUNK_BYTES}", "operands", f"{word}_{name}")
+    said = comment if own == name else f"{comment} of {word.lower()}"
+    return context.constant(own, tile.chunks, said, f"{swizzle} / {CHUNK_BYTES}", "operands", f"{word}_{name}")
 
 
 def box_chunks(context: Context, tile: SharedTile, word: str) -> str:
     """The 16-byte chunks of a box."""
     text = f"{side_text(context, tile.shape[tile.slow]).within(13)} * {line_chunks(context, tile, word)}"
-    return context.constant(f"{word}_BOX_CHUNKS", tile.lines * tile.chunks, "16-byte chunks of a box", text, "operands")
+    comment = f"16-byte chunks of a box of {word.lower()}"
+    return context.constant(f"{word}_BOX_CHUNKS", tile.lines * tile.chunks, comment, text, "operands")
 
 
 def stage_bytes(

@@ -78,16 +78,23 @@ class NamedAxis:
     @property
     def run(self) -> int:
         """Consecutive coordinates in consecutive registers."""
-        return 1 << next((k for k, bit in enumerate(self.bits) if bit != REGISTER), len(self.bits))
+        return 1 << _run_bits(self.bits)
 
     @property
     def thread_range(self) -> range | None:
         """The thread bits of a blocked axis as a range (possibly empty); None when the axis is not blocked."""
-        used = [bit for bit in self.bits if bit != REGISTER]
-        low = self.run.bit_length() - 1
-        consecutive = used == list(range(used[0], used[0] + len(used))) if used else True
-        together = list(self.bits[low : low + len(used)]) == used
-        return range(used[0], used[-1] + 1) if used and consecutive and together else None if used else range(0)
+        return _thread_range(self.bits)
+
+
+def _run_bits(bits: tuple[int, ...]) -> int:
+    return next((k for k, bit in enumerate(bits) if bit != REGISTER), len(bits))
+
+
+def _thread_range(bits: tuple[int, ...]) -> range | None:
+    used, low = [bit for bit in bits if bit != REGISTER], _run_bits(bits)
+    consecutive = used == list(range(used[0], used[0] + len(used))) if used else True
+    together = list(bits[low : low + len(used)]) == used
+    return range(used[0], used[-1] + 1) if used and consecutive and together else None if used else range(0)
 
 
 class AxisNames:
@@ -121,6 +128,7 @@ class AxisNames:
         patterns = {(WORDS[min(layout.rank, 3)][min(axis, 2)][3], bits) for layout, _, _ in ordered
                     for axis, bits in enumerate(layout.axes) if bits}  # fmt: skip
         self._patterns = Counter(noun for noun, _ in patterns)  # ways in which an axis is shared out
+        self._sharing = Counter((noun, _thread_range(bits)) for noun, bits in patterns)  # those with the same threads
         self._plain_nouns: set[str] = (
             set()
         )  # those of which a pattern has the plain names; others have their tile's in front
@@ -219,22 +227,30 @@ class AxisNames:
     def _threads(self, named: NamedAxis, word: str, noun: str, prefix: str, thread_bits: int) -> tuple[str, str]:
         """The constant that counts the threads along an axis, and the variable that says which of them this one is."""
         span, tile = named.thread_range, self._tile(named, noun)
+        subject = f"this thread's place in {tile}"
+        if self._sharing[noun, span] > 1 and tile != "a tile":
+            ways = [shared for (other, shared) in self._sharing if other == noun and shared]
+            tile = "a tile" if len(ways) == 1 else f"{tile} and others"
+            subject = f"this thread's place in {tile}" if tile == "a tile" else subject
         if span is None:
             place = self._fresh(word, prefix, named.tile)
-            subject = "where this thread's part begins"
-            self.places.append(
-                Place(place, self.thread_text(named.bits, noun).text, f"the first {noun} of this thread", subject)
-            )
+            text, begins = self.thread_text(named.bits, noun).text, "where this thread's part begins"
+            self.places.append(Place(place, text, f"the first {noun} of this thread", begins))
             return "", place
         if not span:
             return "", ""
         if len(span) == thread_bits:
             return "NUM_THREADS", self.tid
+        for known in self._axes.values():
+            if known.thread_range == span and known.noun == noun and known.threads:
+                return known.threads, known.place  # the same threads, who hold other numbers of elements
         threads = self._fresh(f"{word.upper()}_THREADS", prefix, named.tile)
         place = self._fresh(word, prefix, named.tile)
-        self.constants.append(Constant(threads, str(1 << len(span)), f"threads along the {noun}s of {tile}"))
+        comment = f"threads along the {noun}s of {tile}"
+        comment = comment if len(comment) <= COMMENT_ROOM else comment.removesuffix(" and others")
+        self.constants.append(Constant(threads, str(1 << len(span)), comment))
         comment = f"this thread's place along the {noun}s of {tile}"
-        self.places.append(Place(place, "", comment, f"this thread's place in {tile}"))
+        self.places.append(Place(place, "", comment, subject))
         return threads, place
 
     def _place_text(self, named: NamedAxis) -> str:

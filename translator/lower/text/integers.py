@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ...ir.c_operators import ATOM, UNARY
 from ...ir.nodes import Call, Expr, Literal
+from ...ir.symbols import AsFloat, Symbol
 from ...ir.walk import MOVES
-from ...language.dtypes import DType, Element
+from ...language.dtypes import DType, Element, float32, float64
 from .literals import plain_text
 from .operators import OF_BOOLS, Text
 
@@ -82,3 +83,11 @@ def comes_to_nothing(op: str, operands: list[Text]) -> bool:
 def has_product(expr: Expr) -> bool:
     """Whether something is multiplied in an expression."""
     return isinstance(expr, Call) and (expr.op == "mul" or any(has_product(arg) for arg in expr.args))
+
+
+def integer_as_float(expr: Expr) -> Symbol | None:
+    """The name or expression of a compile-time integer that stands for a float; None for all else."""
+    while isinstance(expr, Call) and expr.op in MOVES:
+        expr = expr.args[0]
+    symbol = expr.symbol if isinstance(expr, Literal) else None
+    return symbol.integer if isinstance(symbol, AsFloat) and expr.type.element in (float32, float64) else None

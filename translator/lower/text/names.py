@@ -60,6 +60,9 @@ class Names:
         self._kinds: dict[str, set[str]] = {}  # the types of a name's bearers
         self.apart: Callable[[Variable, Variable], bool] = lambda one, other: False  # whether two may have one name
         self.array_of: dict[Variable, Variable] = {}  # variables that are one array with another, and go by its name
+        self.results: dict[
+            Variable, str
+        ] = {}  # how variables are reduced from others: a word where those have the name
         self.avoided = frozenset(avoided)
         self._taken: set[str] = set(avoided)
         self._users = set(map(ascii_word, user_names))
@@ -76,7 +79,9 @@ class Names:
             base = f"{word}_{suffix}" if suffix else word
             kind = type_word(variable.type)
             has_kind = kind in self._kinds.get(base, ()) or f"{base}_{kind}" in self._users
-            choices = [base] if has_kind else [base, f"{base}_{kind}"]
+            how = self.results.get(variable, "")
+            result = [f"{base}_{how}"] if how and not base.endswith(how) else []
+            choices = [base, *result] if has_kind else [base, *result, f"{base}_{kind}"]
             shared = next((choice for choice in choices if self._is_unseen(choice, variable)), "")
             self._of[key] = shared or self._claim(choices, own=base)
             self._bear(self._of[key], variable)
@@ -99,6 +104,12 @@ class Names:
     def is_version(self, variable: Variable) -> bool:
         """Whether a variable is one array with another."""
         return variable in self.array_of or variable in self.array_of.values()
+
+    def in_block(self, variable: Variable) -> str:
+        """The identifier of a variable of the translator's own, which further ones in other blocks may share in the end."""
+        if (variable, "") not in self._of:
+            self._of[variable, ""] = self.fresh(variable.name)
+        return self._of[variable, ""]
 
     def bearers(self, name: str) -> set[Variable]:
         """The variables that have an identifier."""

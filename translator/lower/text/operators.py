@@ -20,6 +20,7 @@ OPPOSITES = {"+": "-", "-": "+"}
 NEGATIVE = re.compile(
     r"-([\w.]+(\[[^][]*\])*|\([^()]*\))"
 )  # a number, a name, an element, or what stands in parentheses
+PRODUCT = re.compile(r"\(([\w.]+(?: \* [\w.]+)+)\)")
 WIDE_CAST = "static_cast<long long>("
 INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
 
@@ -76,7 +77,7 @@ def placed(spelling: str, operands: dict[str, Text]) -> Text:
         deciding = both[:1] if operator in SHIFTS else both
         wide = operator not in OF_BOOLS and any(one.wide for one in deciding)
         if operator in OPPOSITES and NEGATIVE.fullmatch(second):  # x + -3 is x - 3
-            operator, second = OPPOSITES[operator], second[1:]
+            operator, second = OPPOSITES[operator], _opposite(second)
         return Text(f"{first} {operator} {second}", precedence, operator, wide=wide)
     if match := PREFIX.match(spelling):
         operator, name = match.groups()
@@ -100,7 +101,12 @@ def widened(number: Text) -> Text:
 def added(terms: Iterable[str]) -> str:
     """The sum of some terms; a negative number or name is subtracted."""
     first, *others = terms
-    return first + "".join(f" - {one[1:]}" if NEGATIVE.fullmatch(one) else f" + {one}" for one in others)
+    return first + "".join(f" - {_opposite(one)}" if NEGATIVE.fullmatch(one) else f" + {one}" for one in others)
+
+
+def _opposite(negative: str) -> str:
+    """What a negative term takes away: a product without its parentheses."""
+    return product[1] if (product := PRODUCT.fullmatch(negative, 1)) else negative[1:]
 
 
 def sum_text(*terms: str) -> str:
@@ -148,3 +154,14 @@ def inverse(test: Text) -> str:
     if match and f" {match[2]}= " in outside_parentheses(test.text):
         return f"{match[1]} {'!' if match[2] == '=' else '='}= {match[3]}"
     return f"!{test.within(15)}"
+
+
+def conjunction(tests: list[Text], at_once: bool = False) -> Text | None:
+    """All of several conditions, on demand without branches."""
+    if not tests:
+        return None
+    if len(tests) == 1:
+        return tests[0]
+    operator = "&" if at_once else "&&"
+    precedence = PRECEDENCE[operator]
+    return Text(f" {operator} ".join(test.within(precedence, operator) for test in tests), precedence, operator)

@@ -28,6 +28,7 @@ from .integers import (
     WIDENING,
     comes_to_nothing,
     has_product,
+    integer_as_float,
     is_int_in_c,
     is_integer,
     is_narrow,
@@ -42,6 +43,9 @@ from .point import Point, PointBit, coordinate
 
 WRAPS = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}
 WRAPPED = {"add": "wrap_add", "sub": "wrap_sub", "neg": "wrap_sub", "mul": "wrap_mul"}
+C_CONVERTS = frozenset(
+    ("add", "sub", "mul", "div", "lt", "le", "gt", "ge")
+)  # of a float and an integer it makes two floats
 COMMON = frozenset(("lt", "le", "gt", "ge", "floordiv", "mod", "shr", "and"))  # neighbours may share the result
 
 
@@ -309,11 +313,17 @@ class Speller:
         if INFIX.match(op.spelling(element)):  # C computes in int what is narrower
             whole = [self.as_int(arg, at) for arg, at in zip(call.args, below, strict=True)]
             operands = [text or narrow for text, narrow in zip(whole, operands, strict=True)]
+        named = [integer_as_float(arg) for arg in call.args] if call.op in C_CONVERTS else []
+        if named.count(None) == 1:  # C makes a float of an integer beside one
+            operands = [symbol_text(one) if one else operand for one, operand in zip(named, operands, strict=True)]
         if keep_wide and call.op == "mul" and not any(operand.wide for operand in operands):
             operands[0] = widened(operands[0])
         if call.op in WIDENING and is_widened(call.args[1]) and (narrow := operands[1].narrow):
             # C widens it, as the other operand has 64 bits. A sum in it was made in 32: it stays one, in parentheses.
             operands[1] = replace(narrow, operator="")
+        elif call.op in WIDENING and is_widened(call.args[0]) and not is_widened(call.args[1]):
+            narrow = operands[0].narrow if INFIX.match(op.spelling(element)) else None
+            operands[0] = replace(narrow, operator="") if narrow else operands[0]
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
             operands[1] = replace(operands[1], precedence=13)

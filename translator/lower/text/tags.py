@@ -107,6 +107,8 @@ def _goes_on(context: Context, group: list[Statement]) -> bool:
     last = group[-1]
     if not isinstance(last, Assign) or len(last.targets) != 1 or last.target not in context.facts.absorbed:
         return False
+    if last.target in context.masks.named:
+        return False
     value = last.value
     while isinstance(value, Call) and value.op in CONVERSIONS:
         value = value.args[0]

@@ -28,7 +28,7 @@ from ...ir.rewrite import with_operands
 from ...ir.structured import is_elementwise
 from ...ir.symbols import Number, Operation, Symbol, mentions
 from ...ir.types import ValueType
-from ...ir.walk import MOVES, next_key, read_variables, statements, used_variables
+from ...ir.walk import MOVES, next_key, read_variables, statements, subexpressions, used_variables
 from ..tiles.layout import Layout
 from .access import Access, plan_access
 from .trip_loads import COUNTER, FewTrips, Moves, TripLoad, loads_of_loops, moves_along
@@ -66,6 +66,7 @@ class Window:
       access: what decides about it.
       places: for each such index a scalar of its own, with what it is at the window's first element.
       middle: those of its elements that are loaded by a vector.
+      named: what address and mask make of the places more than once: a scalar for each, with what it is.
       counter: the variable of the loop, whose trips are one statement; None for a static loop.
     """
 
@@ -77,6 +78,7 @@ class Window:
     access: Access
     places: tuple[tuple[Variable, Expr], ...]
     middle: Middle | None
+    named: tuple[tuple[Variable, Expr], ...] = ()
     counter: Variable | None = None
 
     def registers(self, layout: Layout) -> int:
@@ -155,14 +157,14 @@ def _made(load: Assign, moves: Moves, axis: int, run: int, layout: Layout, facts
     """The window of loads that are moved along an axis, in runs of `run` elements; `load` is the first trip's."""
     known, places = facts.environments[load], _places(moves.of_trips, keys)
     read = {expr: _all(expr, Use(variable.type, variable)) for expr, (variable, _) in places.items()}
-    pointer, *masks = (_replaced(part, read) for part in moves.parts)
+    named, (pointer, *masks) = _mentioned_again([_replaced(part, read) for part in moves.parts], places, keys)
     mask = masks[0] if masks else None
     access = plan_access(pointer, mask, layout, facts, known)
     if access.bounds:
         access = Access(axis, 1, tuple(conjuncts(mask, facts)), ())
     first = tuple((variable, at(0)) for variable, at in places.values())
     middle = _middle(moves, places, axis, run, layout, facts, known)
-    return Window(load, axis, run, moves.span, pointer, access, first, middle)
+    return Window(load, axis, run, moves.span, pointer, access, first, middle, named)
 
 
 def _is_worth(moves: Moves, run: int) -> bool:
@@ -184,6 +186,33 @@ def _places(moves: Sequence[Moved], keys: Iterator[int]) -> dict[Expr, tuple[Var
             variable = Variable(f"{(names or ['place'])[-1]}_near", ValueType(place.expr.type.element), next(keys))
             places[place.expr] = variable, partial(_index, number, moves, least)
     return places
+
+
+def _mentioned_again(
+    parts: list[Expr], places: Mapping[Expr, tuple[Variable, At]], keys: Iterator[int]
+) -> tuple[tuple[tuple[Variable, Expr], ...], list[Expr]]:
+    """Names for what is computed from a single place and scalars more than once, and the parts that mention these.
+
+    An index that is clamped to the sides of a picture is in the address, and in a mask.
+    """
+    scalars = {variable: variable.name for variable, _ in places.values()}
+    found = dict.fromkeys(one for part in parts for one in subexpressions(part) if _is_of_one_place(one, scalars))
+    named: list[tuple[Variable, Expr]] = []
+    for expr in sorted(found, key=lambda one: -sum(1 for _ in subexpressions(one))):
+        if sum(one == expr for part in parts for one in subexpressions(part)) > 1:
+            stem = next(scalars[one] for one in used_variables(expr) if one in scalars).removesuffix("_near")
+            variable = Variable(f"{stem}_read", ValueType(expr.type.element), next(keys))
+            named.append((variable, expr))
+            parts = [_replaced(part, {expr: _all(expr, Use(variable.type, variable))}) for part in parts]
+    return tuple(named), parts
+
+
+def _is_of_one_place(expr: Expr, scalars: Mapping[Variable, str]) -> bool:
+    """Whether a tile of integers is computed from one of some scalars and from what is the same for all of its elements."""
+    if not isinstance(expr, Call) or expr.op in MOVES or expr.type.is_pointer or not expr.type.dtype.is_int():
+        return False
+    used = used_variables(expr)
+    return sum(one in scalars for one in used) == 1 and not any(one.type.is_tile for one in used)
 
 
 def _index(place: int, moves: Sequence[Moved], least: Moved, element: int) -> Expr:
@@ -301,7 +330,7 @@ def _unread(
     pending = [
         variable
         for window in (window for windows in ahead.values() for window in windows)
-        for expr in (window.pointer, *window.access.tests, *(start for _, start in window.places))
+        for expr in (window.pointer, *window.access.tests, *(is_ for _, is_ in (*window.places, *window.named)))
         for variable in used_variables(expr)
     ]
     makers: dict[Variable, list[Statement]] = {}

@@ -113,7 +113,9 @@ def _together(reductions: list[Assign]) -> Assign:
     calls = [_call(reduction) for reduction in reductions]
     targets = tuple(reduction.target for reduction in reductions)
     ops = [call.attribute("combine").op for call in calls]
-    word = f"{ops[0]}s" if len(set(ops)) == 1 else "_".join(ops)
+    word = (
+        f"{ops[0]}s" if len(set(ops)) == 1 else "extrema" if {*ops} == {"max", "min"} else "_".join(dict.fromkeys(ops))
+    )
     combine = Combine("together", word, parts=tuple(zip(ops, (target.name for target in targets), strict=True)))
     arguments = tuple(call.args[0] for call in calls)
     call = replace(calls[0], args=arguments, attributes=(("axis", calls[0].attribute("axis")), ("combine", combine)))
