@@ -84,3 +84,63 @@ def test_what_is_only_called_the_same_may_have_other_types(run_everywhere: Any) 
     x = np.arange(8, dtype=np.float32)
     found = run_everywhere(types_that_stay, (1,), x, np.zeros(8, np.float32), 3, 8)[1]
     np.testing.assert_array_equal(found, np.full(8, 2 * 28 + 1 + 3, np.float32))
+
+
+@triton.jit
+def names_of_one_loop(x_ptr, o_ptr, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for k in range(n):
+        t = tl.load(x_ptr + i) * k
+        tl.store(o_ptr + i, t)
+    for k in range(n):
+        for j in range(2):
+            t = k + 10 * j  # nothing that the loop before could have left
+            tl.store(o_ptr + k * 2 + j, t)
+        t = i * 2
+        tl.store(o_ptr + B + i, t)
+    while n > 2:
+        t = n
+        tl.store(o_ptr + n, t)
+        n -= 1
+
+
+@triton.jit
+def names_of_one_branch(x_ptr, o_ptr, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    if n > 2:
+        at = i + B
+        tl.store(o_ptr + at, tl.load(x_ptr + i))
+    for k in range(n):
+        if n > 1:
+            at = k * 2
+            tl.store(o_ptr + at, k)
+    for k in range(n):
+        at = i
+        tl.store(o_ptr + at, k)
+
+
+@pytest.mark.parametrize("kernel", [names_of_one_loop, names_of_one_branch])
+def test_names_that_are_given_again(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for mode in ("cpu", "interpret"):
+        monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+        out = np.full(16, -1, np.float32)
+        kernel[(1,)](np.arange(8, dtype=np.float32), out, 4, 8)
+        found.append(out.tolist())
+    assert found[0] == found[1] and max(found[0]) > 0
+
+
+@triton.jit
+def of_a_known_branch(x_ptr, o_ptr, n, B: tl.constexpr):
+    if B > 2:
+        total = 0.5
+    for k in range(n):
+        total += tl.load(x_ptr + tl.arange(0, B))
+    tl.store(o_ptr, tl.sum(total, axis=0))
+
+
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+def test_a_known_branch_binds(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    with pytest.raises(errors.DTypeError, match="variable total has initial type fp32 but is re-assigned"):
+        of_a_known_branch[(1,)](np.zeros(8, np.float32), np.zeros(1, np.float32), 4, 8)

@@ -171,3 +171,21 @@ def test_types_of_tuples_within_a_constexpr(
     types_of_wrapped_tuples[(1,)](out, (5, 6, 7))
     assert out[0] == 12
     assert capsys.readouterr().out.splitlines() == ["constexpr_type[(5, 6, 7)]"]
+
+
+@triton.jit
+def index_of_a_run_time_loop(xs, o_ptr, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for k in range(n):
+        tl.store(o_ptr + i, tl.load(xs[k] + i))
+
+
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+def test_an_index_that_is_counted_at_run_time(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    xs = (np.zeros(8, np.float32), np.ones(8, np.float32))
+    with pytest.raises(
+        errors.NotConstexprError, match="an index must be known when the kernel is translated"
+    ) as caught:
+        index_of_a_run_time_loop[(1,)](xs, np.zeros(8, np.float32), 2, 8)
+    assert "xs[k]" in str(caught.value) and "help: count with tl.static_range" in str(caught.value)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tilewright import deep
 from tilewright.diagnostics import CompilationError
+from tilewright.lower import control_flow
 from tilewright.lower.text.names import AGAIN, Names
 from written_kernels import written_kernel
 
@@ -89,6 +90,25 @@ def test_the_work_grows_with_the_length(kind: str, tmp_path: Path, monkeypatch: 
         f"{counts[1] / counts[0]:.2f} times the calls for {FACTOR} times the lines"
     )
     assert sizes[1] < sizes[0] * FACTOR * 1.5
+
+
+def test_loops_within_loops_are_not_repeated_in_each_of_their_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deep, "with_room", lambda work: work())
+    lowered = []
+    original = control_flow._trip
+    monkeypatch.setattr(control_flow, "_trip", lambda *given: lowered.append(given) or original(*given))
+
+    def nest(loops: int) -> int:
+        """How often the bodies of so many loops, each in the one before, are lowered: each exchanges a maximum first."""
+        step = "{d}for j{k} in range(n):\n{d}    m{k} = tl.max(x, axis=0)\n{d}    x = x - m{k}\n"
+        body = "".join(step.format(k=k, d="    " * (k + 1)) for k in range(loops))
+        lowered.clear()
+        load(body, tmp_path, f"nest_{loops}").translate(SIGNATURE)
+        return len(lowered)
+
+    assert nest(6) <= 4 * nest(3)  # as the square of the depth
 
 
 def test_a_search_follows_no_value_from_every_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ from ..ir.walk import (
     top_statements,
     used_variables,
 )
-from ..language.hints import no_form, no_side
+from ..language.hints import MAKE_CONSTANT, no_form, no_side
 from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES, decayed
 from .carried import bind_parts
@@ -363,7 +363,7 @@ class Builder(Draft):
 
     # -------------------------------------------------------------------------------------------- compile-time values
 
-    def constant(self, value: Value, what: str, span: Span) -> Any:
+    def constant(self, value: Value, what: str, span: Span, remedy: str = MAKE_CONSTANT) -> Any:
         """The Python value of something that must be known at compile time.
 
         Raises:
@@ -372,12 +372,12 @@ class Builder(Draft):
         if isinstance(value, Const) or (isinstance(value, Literal) and not value.type.is_tile):  # an item of a tuple
             return value.value
         if isinstance(value, Tuple):
-            items = [self.constant(item, what, span) for item in value.items]
+            items = [self.constant(item, what, span, remedy) for item in value.items]
             return namedtuple("Fields", value.fields)(*items) if value.fields else tuple(items)  # type: ignore[misc]
         raise NotConstexprError(
             f"{what} must be known when the kernel is translated, but it is {describe(value)}",
             span,
-            "pass it as a parameter annotated tl.constexpr, or use a literal",
+            remedy,
             self.calls,
         )
 

@@ -12,7 +12,7 @@ from ..diagnostics import DTypeError, ShapeError, UnsupportedLanguageConstruct
 from ..ir.nodes import Call, Expr
 from ..kernel_function import KernelFunction
 from ..language.constexpr import plain
-from ..language.hints import no_item, no_key, no_launch, shown, too_few_axes
+from ..language.hints import KNOWN_INDEX, no_item, no_key, no_launch, shown, too_few_axes
 from ..language.member_hints import NO_SUCH_ITEM
 from .attributes import attribute_of
 from .builder import Builder
@@ -182,7 +182,7 @@ def _key(builder: Builder, node: Any, span: Any) -> Any:
     """What stands between brackets, as Python would pass it on: a value, a slice, or a tuple of several."""
 
     def part(node: Any) -> Any:
-        return None if node is None else builder.constant(evaluate(builder, node), "an index", span)
+        return None if node is None else builder.constant(evaluate(builder, node), "an index", span, KNOWN_INDEX)
 
     keys = tuple(
         slice(part(one.slice.lower), part(one.slice.upper), part(one.slice.step))

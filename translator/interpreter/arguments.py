@@ -7,7 +7,7 @@ from typing import Any
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
 from ..language.constexpr import plain
 from ..language.dtypes import Element
-from ..language.hints import check_size, element_type, no_axis, no_condition, no_mask, no_side, shown
+from ..language.hints import MAKE_CONSTANT, check_size, element_type, no_axis, no_condition, no_mask, no_side, shown
 from .tile import Known, Tile, as_tile
 
 Arguments = dict[str, Any]
@@ -26,7 +26,7 @@ def constant(value: Any, what: str) -> Any:
         raise NotConstexprError(
             f"{what} must be known when the kernel is translated, but it is a value of type {value.element}",
             None,
-            "pass it as a parameter annotated tl.constexpr, or use a literal",
+            MAKE_CONSTANT,
         )
     return tuple(constant(item, what) for item in value) if isinstance(value, (tuple, list)) else value
 

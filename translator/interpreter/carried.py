@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from ..diagnostics import DTypeError
@@ -11,14 +12,17 @@ from .tile import Tile
 
 
 class Trips:
-    """The trips of one run of a loop; `last` are the kernel's variables as they were last seen, from in front of it on."""
+    """The trips of one run of a loop; `last` are the kernel's variables as they were last seen, from in front of it on.
 
-    def __init__(self) -> None:
+    `gone` are names that a translation forgets in front of the loop: of a branch alone, or of a loop before this one.
+    """
+
+    def __init__(self, gone: Collection[str] = ()) -> None:
         """Before the first trip."""
         self.last = {
             name: value
             for name, value in user_variables().items()
-            if isinstance(value, Tile) and not name.startswith(SUPPORT)
+            if isinstance(value, Tile) and not name.startswith(SUPPORT) and name not in gone
         }
 
     def check(self, own: Any = None) -> None:

@@ -63,7 +63,10 @@ def _compile(function: KernelFunction) -> CodeType:
         if isinstance(argument, ast.arg):
             argument.annotation = None
     at_run_time = {parameter.name for parameter in function.params} - compile_time
-    rewriter = _Rewriter(compile_time, at_run_time, source.split("\n"))
+    assigned = {
+        node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    rewriter = _Rewriter(compile_time, at_run_time, assigned, source.split("\n"))
     definition.body = rewriter.generic_visit(ast.Module(definition.body, [])).body  # type: ignore[attr-defined]
     ast.increment_lineno(tree, first_line - 1)
     module = compile(ast.fix_missing_locations(ast.Module([definition], [])), function.path, "exec")
@@ -83,12 +86,14 @@ class _Rewriter(ast.NodeTransformer):
     """Names in `compile_time` are declared `tl.constexpr`: what they are assigned stays a compile-time value.
 
     Names in `at_run_time` are those of other parameters, which may hold one all the same, such as an integer of 1.
-    `lines` are those of the source.
+    `assigned` are all names that are assigned anywhere, `lines` those of the source.
     """
 
-    def __init__(self, compile_time: set[str], at_run_time: set[str], lines: list[str]) -> None:
+    def __init__(self, compile_time: set[str], at_run_time: set[str], assigned: set[str], lines: list[str]) -> None:
         self.compile_time, self.at_run_time, self.lines = compile_time, at_run_time, lines
         self.kept, self.branches = 0, 0
+        self.bound = compile_time | at_run_time  # names that have a value, as a translation sees it
+        self.names = assigned | self.bound
 
     def _call(self, name: str, *args: ast.expr, at: ast.expr | None = None) -> ast.Call:
         """A call of a function of `support.py`, at the place of its last argument, or `at` another."""
@@ -152,11 +157,30 @@ class _Rewriter(ast.NodeTransformer):
             return self._call("compile_time", value)
         return self._call("declared", ast.copy_location(ast.Constant(target.id), value), value)
 
-    def visit_If(self, node: ast.If) -> ast.AST:
-        self.branches += 1
-        self.generic_visit(node)
-        self.branches -= 1
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if isinstance(node.ctx, ast.Store):
+            self.bound.add(node.id)
         return node
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        """What one way alone binds is bound no more behind both, unless the condition is known when a kernel is translated."""
+        names = {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
+        is_known = names.isdisjoint(self.names - self.compile_time)
+        self.branches += 1
+        node.test = self.visit(node.test)
+        before = set(self.bound)
+        node.body, then = self._block(node.body), self.bound
+        self.bound = before
+        node.orelse = self._block(node.orelse)
+        self.branches -= 1
+        if is_known or _returns(node.orelse):
+            self.bound |= then
+        elif not _returns(node.body):
+            self.bound &= then
+        return node
+
+    def _block(self, block: list[ast.stmt]) -> list[ast.stmt]:
+        return self.generic_visit(ast.Module(block, [])).body  # type: ignore[attr-defined, no-any-return]
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
@@ -214,15 +238,22 @@ class _Rewriter(ast.NodeTransformer):
             return self._refused(REFUSED[kind], node)
         return self._refused_here(REFUSED[kind], node)  # type: ignore[arg-type]
 
-    def visit_For(self, node: ast.For) -> ast.AST:
+    def _in_loop(self, node: ast.For | ast.While) -> ast.expr:
+        """Visits a loop: the names whose values in front of it are none that it could carry. What it binds ends with it."""
+        gone, before = sorted(self.names - self.bound), set(self.bound)
         self.generic_visit(node)
-        node.iter = self._call("loop", node.iter)
+        self.bound = before
+        return ast.Tuple([ast.Constant(name) for name in gone], ast.Load())
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        gone = self._in_loop(node)
+        node.iter = self._call("loop", node.iter, ast.copy_location(gone, node.iter))
         node.orelse = [self._refused("Else", self._else_of(one)) for one in node.orelse[:1]]
         return node
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
-        self.generic_visit(node)
-        begin, trips = self._keep(self._call("Trips", at=node.test))
+        gone = self._in_loop(node)
+        begin, trips = self._keep(self._call("Trips", ast.copy_location(gone, node.test)))
         node.test = self._call("repeats", trips, node.test)
         node.orelse = [self._refused("Else", self._else_of(one)) for one in node.orelse[:1]]
         return [ast.copy_location(ast.Expr(begin), node.test), node]
@@ -276,3 +307,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         message = node.msg if node.msg is not None else ast.copy_location(ast.Constant(""), node)
         return ast.copy_location(ast.Expr(self._call("asserted", node.test, message)), node)
+
+
+def _returns(block: list[ast.stmt]) -> bool:
+    return bool(block) and isinstance(block[-1], ast.Return)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial, reduce
 from types import MethodType, SimpleNamespace
 from typing import Any
@@ -219,8 +219,8 @@ _REPLACED: dict[Any, Any] = {
 # ----------------------------------------------------------------------------------------------------------- loops
 
 
-def loop(iterable: Any) -> Iterator[Any]:
-    """The indices of a loop: typed scalars, or compile-time values for `tl.static_range`.
+def loop(iterable: Any, gone: Collection[str] = ()) -> Iterator[Any]:
+    """The indices of a loop: typed scalars, or compile-time values for `tl.static_range`; `gone`: see `Trips`.
 
     Raises:
       UnsupportedLanguageConstruct: for anything but a range.
@@ -233,7 +233,7 @@ def loop(iterable: Any) -> Iterator[Any]:
     if isinstance(iterable, control.static_range):
         numbers = (constant(bound, "a bound of tl.static_range") for bound in bounds)
         return map(constexpr, builtins.range(*numbers))
-    return _typed_indices([as_tile(bound) for bound in bounds])
+    return _typed_indices([as_tile(bound) for bound in bounds], gone)
 
 
 def refused(kind: str) -> None:
@@ -260,7 +260,7 @@ def repeats(trips: Trips, condition: Any) -> Any:
     return test
 
 
-def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:
+def _typed_indices(bounds: list[Tile], gone: Collection[str]) -> Iterator[Tile]:
     elements = [bound.element for bound in bounds if isinstance(bound.element, DType)]
     types = [element for element in elements if element.is_int() and not element.is_bool()]
     if len(types) < len(bounds) or any(bound.shape for bound in bounds):
@@ -274,11 +274,11 @@ def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:
         program = running.get().memory.program
         raise KernelFaultError(f"the step of a range is 0 at {user_line()}, program {program}")
     values = builtins.range(*numbers)
-    return _trips(Tile(np.asarray(index).astype(array_type), common) for index in values)
+    return _trips((Tile(np.asarray(index).astype(array_type), common) for index in values), gone)
 
 
-def _trips(indices: Iterator[Tile]) -> Iterator[Tile]:
-    trips = Trips()
+def _trips(indices: Iterator[Tile], gone: Collection[str]) -> Iterator[Tile]:
+    trips = Trips(gone)
     for index in indices:
         yield index
         trips.check(index)

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnostics import DTypeError, ShapeError, UnsupportedLanguageConstruct
+from ..diagnostics import DTypeError, NotConstexprError, ShapeError, UnsupportedLanguageConstruct
 from ..language.constexpr import plain
 from ..language.dtypes import DType, Element, PointerType, int1, int64
 from ..language.hints import (
+    KNOWN_INDEX,
     check_size,
     instead_of,
     no_assignment,
@@ -161,6 +162,15 @@ class Tile(tensor):
     def logical_or(self, other: Any) -> Tile:
         """Either."""
         return apply("logical_or", [self, other])
+
+    def __index__(self) -> int:
+        """Of a tuple, in whose brackets a tile stands.
+
+        Raises:
+          NotConstexprError: always.
+        """
+        cause = f"an index must be known when the kernel is translated, but it is a value of type {self.element}"
+        raise NotConstexprError(cause, None, KNOWN_INDEX)
 
     def __getattr__(self, name: str) -> Any:
         from .. import language

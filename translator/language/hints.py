@@ -19,6 +19,8 @@ from .values import PropagateNan, tensor
 _CONVERSIONS = {"int": "int32", "float": "float32", "bool": "int1"}
 _MODULES = {"tilewright": "triton", "tilewright.language": "tl"}  # as kernels call them
 _STATIC_INTEGER = "each is a compile-time integer: a number, or a parameter that is annotated tl.constexpr"
+MAKE_CONSTANT = "pass it as a parameter annotated tl.constexpr, or use a literal"
+KNOWN_INDEX = "count with tl.static_range, whose numbers are known, or use a literal"
 NOTHING = "a function that returns nothing has the value None, and so has an argument that was left out"
 LONGEST = 60  # characters of a value that a message shows
 NO_RANGE = (

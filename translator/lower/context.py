@@ -21,6 +21,7 @@ from ..ir.nodes import Assign, Call, DeviceFunction, Expr, For, Kernel, Statemen
 from ..ir.types import ValueType
 from ..ir.walk import readers_of, statements
 from ..language.dtypes import PointerType
+from ..schedule.accesses.access import Access
 from ..schedule.plan import Schedule
 from ..schedule.tiles.layout import REGISTER, Layout
 from .accesses.named_masks import NamedMasks, Spelling
@@ -110,6 +111,7 @@ class Context:
         self.around, self.progress = Around(), Progress()
         self.notes, self.ahead, self.box_copies = StatementNotes(), LoadedAhead(), BoxCopies()
         self.role = WarpRole()
+        self.accesses: dict[tuple[Statement, Layout], Access] = {}  # so far: a loop's body is lowered several times
         self.converted: dict[tuple[Variable, Layout], str] = {}
         self.field_of: dict[Variable, tuple[str, str]] = {}  # (state, name) of what is read as a field
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far

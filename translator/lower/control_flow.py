@@ -72,14 +72,18 @@ def _returns(block: tuple[Statement, ...]) -> bool:
 
 def repeated(
     context: Context, loop: For | While | None, blocks: Callable[[], tuple[Node, ...]], ordered: bool = False,
-    meet: bool = False, bounds: LoopBounds | None = None,
+    meet: bool = False, bounds: LoopBounds | None = None, part: tuple[Statement, ...] | None = None,
 ) -> tuple[Node, ...]:  # fmt: skip
     """The body of a loop, with the barriers that its own previous trip makes necessary.
 
     Trips that are `ordered` need none for what they load and store; where all threads `meet` before the body, nobody reads
     shared memory any more. `bounds` tell whether there is a trip, where the body is all of the loop.
+
+    What a trip leaves is known from then on, of all of the loop or of a `part`: a loop within others, which are repeated too,
+    is not repeated in each of their turns.
     """
-    entry, before = set(context.shared.being_read), context.order.snapshot()
+    reading = context.shared.left_by.setdefault((context.role.name, loop if part is None else part), set())
+    entry, before = context.shared.being_read | reading, context.order.snapshot()
     first = context.order.in_a_trip(bounds, before)
     last = context.order.left_by.get(loop, Accesses())
     while True:
@@ -88,6 +92,7 @@ def repeated(
         context.order.restore(first)
         context.order.merge(last)
         nodes = blocks()
+        reading |= context.shared.being_read
         unordered = None if ordered else loop
         left = context.order.carried(context.order.places.trips(unordered)) if unordered else Accesses()
         only_before = before.without(context.order.snapshot())
@@ -151,10 +156,8 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) ->
     bounds = replace(bounds, stop=Text(stop))
 
     def body(block: tuple[Statement, ...]) -> tuple[Node, ...]:
-        begins_with_barrier = ring.kind == "cp_async"
-        return repeated(
-            context, statement, lambda: _trip(context, block), ordered=begins_with_barrier, meet=begins_with_barrier
-        )
+        waits = ring.kind == "cp_async"  # it begins with a barrier
+        return repeated(context, statement, lambda: _trip(context, block), ordered=waits, meet=waits, part=block)
 
     if ring.kind == "own":
         return (*nodes, *lower_own_loop(context, statement, ring, bounds, body))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...hardware import ACCESS_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ...language.dtypes import DType
-from ...schedule.accesses.access import Access, is_zero, plan_access
+from ...schedule.accesses.access import Access, is_zero
 from ...schedule.accesses.cache_hints import load_hint, store_hint, vector_hint
 from ...schedule.accesses.predicated import is_predicated
 from ...schedule.tiles.layout import Layout
@@ -39,6 +39,7 @@ from .torn_stores import is_taken_apart
 from .vector_loads import vector_load
 from .vectors import (
     access_of,
+    access_stored,
     copies_of_repeated,
     load_operands,
     moved_from,
@@ -138,7 +139,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     if not pointer.type.is_tile:
         return _store_scalar(context, pointer, value, mask)
     layout = context.schedule.statement_layouts[statement]
-    access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[statement])
+    access = access_stored(context, statement)
     modifier = store_hint(call)
     ready = isinstance(moved_from(value), (Use, Literal)) or layout.register_shape() == (1,) * layout.rank
     predicated = is_predicated(

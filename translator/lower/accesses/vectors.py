@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...ir.nodes import Assign, Call, Effect, Expr, Use, Variable
 from ...ir.walk import MOVES
-from ...schedule.accesses.access import Access, plan_load
+from ...schedule.accesses.access import Access, plan_access, plan_load
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.element import indexed, run_at
@@ -28,12 +28,24 @@ def load_operands(call: Call) -> tuple[Expr, Expr | None, Expr | None]:
 
 def access_of(context: Context, statement: Assign, layout: Layout | None = None) -> Access:
     """How a load of a tile touches memory, in another layout than the tile's where one is given."""
-    pointer, mask, _ = load_operands(statement.value)  # type: ignore[arg-type]
-    layout, environment = (
-        layout or context.schedule.layouts[statement.target],
-        context.facts.environments[statement],
-    )
-    return plan_load(pointer, mask, layout, context.facts, environment)
+    layout = layout or context.schedule.layouts[statement.target]
+    found = context.accesses.get((statement, layout))
+    if found is None:
+        pointer, mask, _ = load_operands(statement.value)  # type: ignore[arg-type]
+        found = plan_load(pointer, mask, layout, context.facts, context.facts.environments[statement])
+        context.accesses[statement, layout] = found
+    return found
+
+
+def access_stored(context: Context, statement: Effect) -> Access:
+    """How a store of a tile touches memory."""
+    layout = context.schedule.statement_layouts[statement]
+    found = context.accesses.get((statement, layout))
+    if found is None:
+        pointer, mask = statement.call.args[0], statement.call.args[2] if len(statement.call.args) > 2 else None
+        found = plan_access(pointer, mask, layout, context.facts, context.facts.environments[statement])
+        context.accesses[statement, layout] = found
+    return found
 
 
 def copy_helper(context: Context, load: Assign, size: int) -> str:

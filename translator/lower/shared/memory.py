@@ -25,6 +25,7 @@ class SharedMemory:
         """No arrays yet; `names` gives them theirs. With `turns`, those that have one share their memory."""
         self.arrays: dict[tuple[Owner, str], Shared] = {}  # by owner and purpose
         self.being_read: set[str] = set()  # arrays that some thread may still be reading
+        self.left_by: dict[tuple[str, Hashable], set[str]] = {}  # what a trip leaves to be read, by role and loop
         self.barriers = 0  # that have been written so far
         self.of_all_trips: set[str] = set()  # arrays that all trips of a static loop have
         self.in_functions = False  # whether functions within the kernel use arrays
