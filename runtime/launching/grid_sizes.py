@@ -10,10 +10,8 @@ from tilewright.diagnostics import (
     CooperativeGridError,
     GridError,
 )
-from tilewright.hardware import MAX_PROGRAMS_ACROSS
+from tilewright.hardware import MOST_PROGRAMS
 from tilewright.language.hints import shown as in_words
-
-MOST_PROGRAMS = (2**31 - 1, MAX_PROGRAMS_ACROSS, MAX_PROGRAMS_ACROSS)  # along each axis
 
 
 def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
