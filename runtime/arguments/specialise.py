@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument, TupleArgument
-from tilewright.diagnostics import ArgumentKindError, IntegerRangeError
+from tilewright.diagnostics import ArgumentKindError, IntegerRangeError, LaunchError
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.constexpr import constexpr, plain, unwrap
@@ -67,7 +67,10 @@ def specialise(function: KernelFunction, bound: dict[str, Any]) -> Call:
     arrays: list[tuple[str, Array]] = []
     for parameter in function.params:
         value = bound[parameter.name]
-        arguments.append(_argument(parameter, parameter.name, value, watched(parameter), values, arrays))
+        try:
+            arguments.append(_argument(parameter, parameter.name, value, watched(parameter), values, arrays))
+        except LaunchError as error:
+            raise error.of(parameter.name)
     return Call(tuple(arguments), tuple(values), tuple(arrays), key_of(tuple(arguments)))
 
 

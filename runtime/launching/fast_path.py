@@ -140,7 +140,7 @@ class FastPath:
         try:
             return launch(*args, grid=grid, **kwargs)
         except TilewrightError as error:
-            raise shortened(error)
+            raise shortened(error, lambda: self._names)
 
     @untraced
     def _long_way(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:

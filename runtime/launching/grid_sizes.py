@@ -20,7 +20,13 @@ def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
     Raises:
       GridError: when the grid is not one to three non-negative integers.
     """
-    shown = called(grid, bound) if callable(grid) else grid
+    try:
+        return _sizes(called(grid, bound) if callable(grid) else grid)
+    except GridError as error:
+        raise error.of("grid")
+
+
+def _sizes(shown: Any) -> tuple[int, int, int]:
     sizes = tuple(shown) if isinstance(shown, (tuple, list)) else (shown,)
     try:
         numbers = [int(size.__index__()) for size in sizes]
