@@ -30,6 +30,9 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal may lack a letter of the user's comments
             stream.reconfigure(errors="backslashreplace")
     try:
+        from tilewright.runtime.environment import check_settings
+
+        check_settings()
         done = int(options.run(options) or 0)
         sys.stdout.flush()
         return done
