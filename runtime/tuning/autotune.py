@@ -260,7 +260,7 @@ class Autotuner(FoundByName, Measuring):
         rows = {str(config): as_row(row) for config, row in self.configs_timings.items()}
         rows = {name: row for name, row in rows.items() if row[0] != NEVER[0]}
         dropped = {str(config): why for config, why in self.dropped.items()}
-        return Result(subject, str(self.cache[key]), rows, dropped)
+        return Result(subject, str(self.cache[key]), rows, dropped, module=self.base_fn.__module__)
 
 
 @with_known_options("@autotune")
