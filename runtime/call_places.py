@@ -43,9 +43,12 @@ def place_of_call(is_of_others: Callable[[FrameType], bool], about: str, names: 
 
 def _extent(code: CodeType, instruction: int) -> Extent | None:
     """Where the expression stands that an instruction is part of; None on Python 3.10, which does not know."""
-    positions = getattr(code, "co_positions", None)
-    found = list(positions())[instruction // 2] if positions is not None else (None,)
-    return (found[0], found[1], found[2], found[3]) if None not in found else None
+    if sys.version_info < (3, 11):
+        return None
+    first, last, start, end = list(code.co_positions())[instruction // 2]
+    if first is None or last is None or start is None or end is None:
+        return None
+    return first, last, start, end
 
 
 def _letters(text: str, column: int) -> int:

@@ -17,10 +17,10 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright.diagnostics import TilewrightError, UnknownArgumentError
+from tilewright.hardware import MOST_PROGRAMS
 from tilewright.kernel_function import KernelParameter
 from tilewright.runtime.driver import stream_source
 from tilewright.runtime.launching.fast_text import MISSING, PREFIX, Writer, in_c
-from tilewright.runtime.launching.grid_sizes import MOST_PROGRAMS
 from tilewright.runtime.launching.ready import changes, make_ready
 from tilewright.runtime.options import ACCEPTED, unrecognised
 from tilewright.runtime.tracebacks import shortened
