@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tilewright import outputs
-from tilewright.cli import main
+from tilewright.cli import load_kernel, main
 from tilewright.diagnostics import TilewrightError
 
 KERNEL = """
@@ -52,6 +52,14 @@ def test_a_program_is_never_overwritten(file: Path, force: str, capsys: pytest.C
     for command in commands:
         assert main(command) == 1
         assert "is the program's own file, which is never overwritten" in capsys.readouterr().err
+    assert file.read_text() == KERNEL
+
+
+def test_nor_by_an_export(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    compiled = load_kernel(f"{file}:scale").compile(EXAMPLE)
+    with pytest.raises(TilewrightError, match="own file, which is never overwritten"):
+        compiled.export(file, force=True)
     assert file.read_text() == KERNEL
 
 
