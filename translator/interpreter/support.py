@@ -24,6 +24,9 @@ from ..ops.casts import numpy_type
 from ..ops.promotion import promote
 from .arguments import constant
 from .blocks import BlockPointer, Descriptor
+from .bound import Bound as Bound
+from .bound import branch as branch
+from .bound import ends as ends
 from .carried import Trips
 from .places import user_line
 from .program import running
@@ -219,7 +222,7 @@ _REPLACED: dict[Any, Any] = {
 # ----------------------------------------------------------------------------------------------------------- loops
 
 
-def loop(iterable: Any) -> Iterator[Any]:
+def loop(iterable: Any, bound: Bound | None = None) -> Iterator[Any]:
     """The indices of a loop: typed scalars, or compile-time values for `tl.static_range`.
 
     Raises:
@@ -230,6 +233,8 @@ def loop(iterable: Any) -> Iterator[Any]:
     if not isinstance(iterable, control.range):
         raise UnsupportedLanguageConstruct(NO_RANGE[0], None, NO_RANGE[1])
     bounds = (iterable.start, iterable.stop, iterable.step)
+    if bound is not None:
+        bound.at_run_time = not isinstance(iterable, control.static_range)
     if isinstance(iterable, control.static_range):
         numbers = (constant(bound, "a bound of tl.static_range") for bound in bounds)
         return map(constexpr, builtins.range(*numbers))
