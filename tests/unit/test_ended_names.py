@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,9 @@ def test_all_modes_refuse_them_in_the_same_words(kernel: Any, monkeypatch: pytes
         with pytest.raises(triton.CompilationError) as caught:
             kernel[(1,)](np.zeros(8, np.int32), 4)
         assert type(caught.value).__name__ == "UndefinedVariableError"
-        said.append(str(caught.value))
+        error, span = caught.value, caught.value.span
+        knows_columns = sys.version_info >= (3, 11)  # before, the interpreter shows the whole line
+        said.append(str(error) if knows_columns else (error.cause, error.remedy, span.file, span.line))
     assert said[0] == said[1]
 
 
