@@ -141,6 +141,7 @@ def test_what_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_they_are_found_by_the_names_of_triton() -> None:
-    code = "import tilewright as triton; triton.tools.mxfp.MXFP4Tensor; triton._internal_testing.is_cuda; from tilewright._internal_testing import requires_tma"
+    names = "triton.tools.mxfp.MXFP4Tensor; triton._internal_testing.is_cuda"
+    code = f"import tilewright as triton; {names}; from tilewright._internal_testing import requires_tma"
     pytest.importorskip("torch")
     subprocess.run([sys.executable, "-c", code], check=True)
