@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tilewright.absent import absent
 from tilewright.artifact import Artifact
 from tilewright.frozen import frozen
 from tilewright.runtime.building import store
@@ -111,6 +112,10 @@ def _write(key: str, parts: dict[str, str], artifact: Artifact, cubin: Cubin) ->
         return
     if gone:
         log("compile", lambda: f"{gone} kernels left the cache, which is bounded by {BOUND}={bound_bytes() >> 20}")
+
+
+def __getattr__(name: str) -> Any:
+    raise absent("triton.runtime.cache", name, ())
 
 
 # ------------------------------------------------------------------------------------------------------ for people

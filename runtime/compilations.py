@@ -12,6 +12,7 @@ from tilewright.runtime.arguments.specialise import Call, describe_argument, key
 from tilewright.runtime.building.nvrtc import load_ahead
 from tilewright.runtime.building.translations import translated
 from tilewright.runtime.compiled import CompiledKernel, Origin
+from tilewright.runtime.environment import check_settings
 from tilewright.runtime.forks import ForkLock, preparing
 from tilewright.runtime.log import log, reason
 from tilewright.runtime.placement import device_target, target_of
@@ -72,6 +73,7 @@ class Compilations:
     def _compile(
         self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target
     ) -> CompiledKernel:
+        check_settings()
         function = self._function
         meanwhile = functools.partial(load_ahead, device_target(device).name) if mode == "gpu" else None
         artifact, is_new = translated(function, arguments, options, target, meanwhile)

@@ -172,7 +172,7 @@ class CompiledKernel:
         from tilewright.schedule.targets import find_target
 
         outputs = [Path(output) for output in (path, header) if output]
-        check_outputs(outputs, force, "pass force=True to overwrite it")
+        check_outputs(outputs, force, "pass force=True to overwrite it", Path(self._origin.function.path))
         artifact = self.artifact
         if name:
             target = find_target(artifact.target)

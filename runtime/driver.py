@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+from tilewright.absent import absent
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import OutOfResources, ToolchainError
 from tilewright.runtime.building.nvrtc import Cubin
@@ -33,7 +34,7 @@ def __getattr__(name: str) -> Any:
         from tilewright.runtime import active
 
         return active.ACTIVE if name in ("active", "default") else getattr(active, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise absent("triton.runtime.driver", name, ("active", "set_active", "reset_active"))
 
 
 @functools.cache

@@ -16,6 +16,7 @@ from tilewright.language.dtypes import PointerType, float32
 from tilewright.ops.casts import numpy_type
 from tilewright.runtime.arguments.arrays import UNKNOWN, describe
 from tilewright.runtime.arguments.specialise import annotated_type, integer_type
+from tilewright.runtime.environment import check_settings
 from tilewright.runtime.launching.packing import as_float, fitted
 from tilewright.tools.tensor_descriptor import array_of, is_descriptor
 
@@ -27,6 +28,7 @@ def interpret(
     options: Options,
 ) -> None:
     """Runs a launch in the interpreter; integers of 1 are compile-time values, but for parameters without specialisation."""
+    check_settings()
     values, buffers = prepare(function, bound)
     run(function, grid, values, buffers, options)
 

@@ -36,7 +36,7 @@ from tilewright.runtime.options import ACCEPTED, OPTION_NAMES, check_unset, make
 from tilewright.runtime.placement import check_memory, choose_mode, device_of, target_of, wanted_mode
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.specialisations import DeviceCaches, Specialisation, read
-from tilewright.runtime.tracebacks import outermost, warn
+from tilewright.runtime.tracebacks import outermost, shortened, warn
 from tilewright.runtime.tracing import launches_nothing, opaque, recording
 from tilewright.schedule.targets import find_target
 
@@ -158,9 +158,8 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         from tilewright.language.builtin import active
 
         if active.get() is None:
-            raise HostCallError(
-                f"a kernel is launched with a grid: write {self.__name__}[grid](…), not {self.__name__}(…)"
-            )
+            text = f"a kernel is launched with a grid: write {self.__name__}[grid](…), not {self.__name__}(…)"
+            raise shortened(HostCallError(text))
         from tilewright.interpreter import call_inside
 
         return call_inside(self, args, kwargs)

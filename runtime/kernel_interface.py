@@ -43,7 +43,7 @@ class KernelInterface:
             try:
                 return self.run(*args, grid=grid, warmup=False, **kwargs)
             except TilewrightError as error:
-                raise shortened(error)
+                raise shortened(error, lambda: getattr(self, "arg_names", ()))
 
         return launch
 

@@ -24,7 +24,7 @@ def check_options(what: str, given: Iterable[str], known: Sequence[str]) -> None
     if unknown:
         meant = closest(unknown[0], known)
         hint = f"did you mean {meant}? " if meant else ""
-        raise UnknownOptionError(f"{what} has no option {unknown[0]}; {hint}it has {', '.join(known)}")
+        raise UnknownOptionError(f"{what} has no option {unknown[0]}; {hint}it has {', '.join(known)}").of(unknown[0])
 
 
 def with_known_options(what: str) -> Callable[[Function], Function]:

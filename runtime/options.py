@@ -74,7 +74,7 @@ def check_unset(given: dict[str, Any]) -> None:
     """
     threads = unwrap(given.get("warp_size"))
     if threads not in (None, WARP_SIZE):
-        raise OptionError(f"warp_size must be {WARP_SIZE}, as CUDA's warps have it, not {threads!r}")
+        raise OptionError(f"warp_size must be {WARP_SIZE}, as CUDA's warps have it, not {threads!r}").of("warp_size")
     arch, file = unwrap(given.get("arch")), unwrap(given.get("ir_override"))
     if arch is not None:
         raise LaunchError(
@@ -95,18 +95,22 @@ def check_options(options: Options) -> None:
       OutOfResources: for more warps than a block can have.
     """
     if type(options.num_warps) is not int or options.num_warps < 1 or options.num_warps & (options.num_warps - 1):
-        raise OptionError(f"num_warps must be a power of 2, not {options.num_warps!r}")
+        raise OptionError(f"num_warps must be a power of 2, not {options.num_warps!r}").of("num_warps")
     if type(options.num_stages) is not int or options.num_stages < 0:
-        raise OptionError(f"num_stages must be an integer that is not negative, not {options.num_stages!r}")
+        raise OptionError(f"num_stages must be an integer that is not negative, not {options.num_stages!r}").of(
+            "num_stages"
+        )
     if options.maxnreg is not None and (type(options.maxnreg) is not int or not 1 <= options.maxnreg <= MOST_OF_THREAD):
-        raise OptionError(f"maxnreg must be None or an integer from 1 to {MOST_OF_THREAD}, not {options.maxnreg!r}")
+        raise OptionError(f"maxnreg must be None or an integer from 1 to {MOST_OF_THREAD}, not {options.maxnreg!r}").of(
+            "maxnreg"
+        )
     if type(options.num_ctas) is not int or options.num_ctas < 1:
-        raise OptionError(f"num_ctas must be a positive integer, not {options.num_ctas!r}")
+        raise OptionError(f"num_ctas must be a positive integer, not {options.num_ctas!r}").of("num_ctas")
     for name in SWITCHES:
         if type(getattr(options, name)) is not bool:
-            raise OptionError(f"{name} must be True or False, not {getattr(options, name)!r}")
+            raise OptionError(f"{name} must be True or False, not {getattr(options, name)!r}").of(name)
     if options.num_warps * WARP_SIZE > MOST_THREADS_OF_BLOCK:
-        raise OutOfResources(options.num_warps * WARP_SIZE, MOST_THREADS_OF_BLOCK, "threads")
+        raise OutOfResources(options.num_warps * WARP_SIZE, MOST_THREADS_OF_BLOCK, "threads").of("num_warps")
 
 
 def unrecognised(
@@ -118,4 +122,4 @@ def unrecognised(
     takes = f" {kernel} has the parameters {', '.join(parameters)}" if parameters else ""
     return UnknownArgumentError(
         f"Keyword argument {name} was specified but unrecognised{hint or ';' * bool(takes)}{takes}"
-    )
+    ).of(name)

@@ -7,13 +7,15 @@ between the user's line and the message. `TILEWRIGHT_LOG=traceback` keeps them.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
-from tilewright.diagnostics import TilewrightError
+from tilewright.diagnostics import Span, TilewrightError
+from tilewright.runtime.call_places import place_of_call
 from tilewright.runtime.log import is_wanted
 
 Error = TypeVar("Error", bound=BaseException)
@@ -23,8 +25,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 PASSING = ("contextlib", "concurrent", "functools", "importlib", "runpy", "threading", "torch._dynamo")
 
 
-def shortened(error: Error) -> Error:
-    """The error, to be raised again; of its traceback, and of those of its causes, what is the user's own."""
+def shortened(error: Error, names: Callable[[], Sequence[str]] = tuple) -> Error:
+    """The error, to be raised again; of its traceback, and of those of its causes, what is the user's own.
+
+    An error about the user's call, without a place in a kernel, gets that of the call; `names` are the parameters there.
+    """
+    if isinstance(error, TilewrightError) and error.about is not None and error.place is None and not _span(error):
+        error.place = place_of_call(_is_of_others, error.about, names())
     if is_wanted("traceback"):
         return error
     seen: set[int] = set()
@@ -36,17 +43,28 @@ def shortened(error: Error) -> Error:
     return error
 
 
-def outermost(function: Function) -> Function:
-    """A function that users call: the errors that leave it are short."""
+def outermost(function: Function, like: Callable[..., Any] | None = None) -> Function:
+    """A function that users call: the errors that leave it are short.
+
+    They may be about its arguments, or those of `like`, which made the function.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except TilewrightError as error:
-            raise shortened(error)
+            raise shortened(error, lambda: _parameters(like or function))
 
     return call  # type: ignore[return-value]
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    return [name for name in inspect.signature(function).parameters if name != "self"]
+
+
+def _span(error: TilewrightError) -> Span | None:
+    return getattr(error, "span", None)
 
 
 def warn(text: str, kind: type[Warning] = RuntimeWarning) -> None:

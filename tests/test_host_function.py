@@ -37,7 +37,7 @@ RUNTIME = """
 #include <cstdio>
 #include <cuda.h>
 #define CUDART_VERSION 13000
-enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorNotSupported };
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorNotSupported, cudaErrorInvalidConfiguration };
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
 enum { cudaEnableDefault, cudaFuncAttributeMaxDynamicSharedMemorySize, cudaDevAttrMultiProcessorCount };
 using cudaStream_t = void*;
@@ -104,6 +104,9 @@ int main()
     const int guarded = launch_fabricated(data, 100, 64, 1.5f, dim3{1, 1, 1}, nullptr);
     const int wide = launch_fabricated(data, 512, 1LL << 40, 1.5f, dim3{1, 1, 1}, nullptr);
     std::printf("%d %d %d %d\\n", right, uneven, guarded, wide);
+    for (const dim3 grid : {dim3{1u << 31}, dim3{1, 65536}, dim3{1, 1, 65536}, dim3{1, 1u << 16, 1u << 16}}) {
+        std::printf("%d ", launch_fabricated(data, 256, 64, 1.5f, grid, nullptr) == cudaErrorInvalidConfiguration);
+    }
 }
 """
 CALLER = """
@@ -162,6 +165,7 @@ def test_the_host_runs_it(tmp_path: Path) -> None:
         "allowed 200000",  # anew: a reset of the device, and another context, have it forgotten
         "kernel 256 64 1.5, 70 programs in 70 blocks",  # 21 rounds, where 3 blocks would each run 24 programs
         "0 0 1 1",
+        "1 1 1 1 ",
     ]
 
 

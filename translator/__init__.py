@@ -64,6 +64,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_HOMES[name]), name)
     elif name in _MODULES:
         value = importlib.import_module(_MODULES[name])
+    elif name == "_internal_testing":
+        value = importlib.import_module("tilewright._internal_testing")
     elif name == "TritonError":
         value = __getattr__("TilewrightError")
     else:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
+from opcode import opname
 
 NO_IR = "kernels become CUDA C++, and there is no Triton IR: see compiled.asm['cu'] and kernel.translate(...)"
 FILES = "what is compiled is kept in files, in $TILEWRIGHT_CACHE_DIR"
+OWN_FILES = f"{FILES}, and by no class that programs replace; keep files of your own where you like"
+FOLDER = "it is triton.knobs.cache.dir"
 INSTEAD = {
     "triton.aggregate": "aggregates are not supported yet; pass a tuple",
     "triton.compiler.IRSource": NO_IR,
@@ -14,6 +18,17 @@ INSTEAD = {
     "triton.compiler.get_cache_key": "kernel.cache_key is the key of a kernel",
     "triton.runtime.RemoteCacheBackend": FILES,
     "triton.runtime.RedisRemoteCacheBackend": FILES,
+    "triton.runtime.cache.FileCacheManager": OWN_FILES,
+    "triton.runtime.cache.CacheManager": OWN_FILES,
+    "triton.runtime.cache.RemoteCacheManager": OWN_FILES,
+    "triton.runtime.cache.get_cache_manager": OWN_FILES,
+    "triton.runtime.cache.get_dump_manager": "see compiled.source, and compiled.export(...), which writes it",
+    "triton.runtime.cache.get_override_manager": "nothing takes the place of generated text: change the kernel's Python",
+    "triton.runtime.cache.default_cache_dir": FOLDER,
+    "triton.runtime.cache.default_dump_dir": FOLDER,
+    "triton.runtime.cache.default_override_dir": FOLDER,
+    "triton.runtime.cache.triton_key": "triton.__version__ says of what version kernels are",
+    "triton._internal_testing._fresh_knobs_impl": "a block under triton.knobs.runtime.scope() puts settings back at its end",
     "triton.runtime.build": "no C is compiled for launches; kernels go through NVRTC",
     "triton.runtime.interpreter": "set TILEWRIGHT_MODE=interpret",
     "triton.runtime.driver.active.launcher_cls": "launch with kernel[grid](...) or compiled[grid](...)",
@@ -40,10 +55,21 @@ def closest(name: str, known: Iterable[str]) -> str:
     return spelled[close[0]] if close else ""
 
 
-def absent(owner: str, name: str, known: Iterable[str]) -> AttributeError:
-    """The error for `owner.name`; `known` are the names that there are."""
+def absent(owner: str, name: str, known: Iterable[str]) -> AttributeError | ImportError:
+    """The error for `owner.name`, to be raised by `__getattr__`; `known` are the names that there are."""
     text = f"{owner} has no {name!r}"
     if f"{owner}.{name}" in INSTEAD:
-        return AttributeError(f"{text}: {INSTEAD[f'{owner}.{name}']}")
-    meant = closest(name, (one for one in known if not one.startswith("_")))
-    return AttributeError(text + (f"; did you mean {owner}.{meant}?" if meant else ""))
+        text = f"{text}: {INSTEAD[f'{owner}.{name}']}"
+    elif meant := closest(name, (one for one in known if not one.startswith("_"))):
+        text = f"{text}; did you mean {owner}.{meant}?"
+    return unfound(text)
+
+
+def unfound(text: str) -> AttributeError | ImportError:
+    """The error of a text, for a function to return that `__getattr__` calls.
+
+    `from module import name` says nothing of an AttributeError's text: it gets an ImportError.
+    """
+    asking = sys._getframe(3)
+    is_import = asking.f_lasti >= 0 and opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM"
+    return ImportError(text) if is_import else AttributeError(text)

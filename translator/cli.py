@@ -14,7 +14,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from .diagnostics import AutotunerError, OutputExistsError, TilewrightError
+from .diagnostics import AutotunerError, SignatureError, TilewrightError
 from .outputs import check_outputs, write_output
 from .pipeline import STAGES
 from .version import VERSION
@@ -30,6 +30,9 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal may lack a letter of the user's comments
             stream.reconfigure(errors="backslashreplace")
     try:
+        from tilewright.runtime.environment import check_settings
+
+        check_settings()
         done = int(options.run(options) or 0)
         sys.stdout.flush()
         return done
@@ -50,7 +53,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("tilewright", description="Tile programs to readable CUDA C++.")
+    parser = argparse.ArgumentParser(
+        "tilewright", description="Tile programs to readable CUDA C++.",
+        epilog='for example:\n  tilewright translate FILE.py:KERNEL --signature "*fp32:16, i32, 1024"',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"tilewright {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     translate = commands.add_parser("translate", help="write a kernel's CUDA")
@@ -73,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     actions = cache.add_subparsers(required=True, metavar="ACTION")
     actions.add_parser("list", help="the kernels, the one used last first").set_defaults(run=_cache_list)
     show = actions.add_parser("show", help="one kernel's facts and where its text lies")
-    show.add_argument("key", help="the beginning of its key, as listed")
+    show.add_argument("key", metavar="KEY", help="the beginning of its key, as listed")
     show.set_defaults(run=_cache_show)
     actions.add_parser("clear", help="remove everything").set_defaults(run=_cache_clear)
     tune = commands.add_parser("tune", help="run FILE.py [-- ARG ...] and keep what its tunings find")
@@ -92,7 +99,7 @@ def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kernel", metavar="FILE.py:KERNEL", help="a function under @triton.jit in a file, in a class: CLASS.KERNEL"
     )
-    parser.add_argument("--signature", required=True, help='one entry per parameter, as "*fp32:16, i32, 1024"')
+    parser.add_argument("--signature", help='one entry per parameter, as "*fp32:16, i32, 1024" (needed)')
     parser.add_argument("--num-warps", type=int, default=4, metavar="N", help="warps of a block, a power of 2 (4)")
     parser.add_argument("--num-stages", type=int, default=3, metavar="N", help="stages of loops that load ahead (3)")
     parser.add_argument("--maxnreg", type=int, metavar="N", help="registers a thread may have")
@@ -111,7 +118,7 @@ def load_kernel(spec: str) -> Any:
     Raises:
       TilewrightError: when there is no such file or kernel.
     """
-    path, _, name = spec.rpartition(":")
+    path, _, name = (spec, "", "") if spec.endswith(".py") else spec.rpartition(":")
     if not path:
         raise TilewrightError(f"{spec}: expected FILE.py:KERNEL")
     if not Path(path).is_file():
@@ -132,7 +139,10 @@ def load_kernel(spec: str) -> Any:
         found = getattr(found, part, None)
     kernel = innermost(found)
     if not isinstance(kernel, KernelFunction):
-        raise TilewrightError(f"{path} has no kernel {name!r}; it has {', '.join(_kernels(module, '')) or 'none'}")
+        known = _kernels(module, "")
+        if not name and known:
+            raise TilewrightError(f"{path}: expected FILE.py:KERNEL, as {path}:{known[0]}; it has {', '.join(known)}")
+        raise TilewrightError(f"{path} has no kernel {name!r}; it has {', '.join(known) or 'none'}")
     return kernel
 
 
@@ -207,7 +217,7 @@ def _stages(options: Any) -> Any:
 
 
 def _translated(options: Any) -> Any:
-    from tilewright.runtime.arguments.signature import parse_signature
+    from tilewright.runtime.arguments.signature import example_signature, parse_signature
     from tilewright.runtime.options import make_options
 
     from .pipeline import translate_stages
@@ -218,6 +228,11 @@ def _translated(options: Any) -> Any:
     given = {word: getattr(options, word) for word in words} | {"guards": not options.no_guards}
     given |= {"enable_fp_fusion": False} if options.no_fp_fusion else {}
     chosen = make_options(given, options.debug or bool(kernel.debug))
+    if options.signature is None:
+        raise SignatureError(
+            f"--signature is missing: {kernel.__name__} takes {', '.join(kernel.arg_names) or 'nothing'}; for example\n"
+            f'    --signature "{example_signature(kernel)}"'
+        )
     arguments, target = parse_signature(kernel, options.signature), find_target(options.arch)
     return translate_stages(kernel, arguments, chosen, target, options.name)
 
@@ -229,10 +244,8 @@ def _translate(options: Any) -> None:
         raise TilewrightError("--header declares the function that --host adds; pass --host too")
     output = None if options.output == "-" else options.output
     outputs = [Path(name) for name in (output, options.header) if name]
-    check_outputs(outputs, options.force, "pass --force to overwrite it")
-    for path in outputs:
-        if path.exists() and path.samefile(options.kernel.rpartition(":")[0]):
-            raise OutputExistsError(f"{path} is the kernel's own file, which is never overwritten")
+    program = Path(options.kernel.rpartition(":")[0])
+    check_outputs(outputs, options.force, "pass --force to overwrite it", program)
     artifact = _stages(options).artifact
     text = with_host_function(artifact).source if options.host else artifact.source
     if options.header:
@@ -315,7 +328,7 @@ def _tune(options: Any) -> None:
 
     output = Path(options.save)
     remedy = "pass --force to overwrite it, or --update to add to it"
-    check_outputs([output], options.force or options.update, remedy)
+    check_outputs([output], options.force or options.update, remedy, Path(options.file))
     others = read_tuned(output) if options.update and output.exists() else []
     with recording() as results:
         _run_program(options.file, options.arguments)

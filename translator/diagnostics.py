@@ -7,10 +7,15 @@ chain of calls that led to it.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from .frozen import frozen
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 SHOWN_CALLS = 4  # of a long chain, at each end
 
@@ -38,7 +43,37 @@ class Span:
 
 
 class TilewrightError(Exception):
-    """Base of all errors of tilewright."""
+    """Base of all errors of tilewright.
+
+    Attributes:
+      about: the argument of the user's call that is wrong; empty for the call as a whole, None where that is not to be shown.
+      place: where that stands, known when the error has left tilewright.
+    """
+
+    about: str | None = None
+    place: Span | None = None
+
+    def __str__(self) -> str:
+        text = Exception.__str__(self)  # KeyError's, of which some derive, has quotes around it
+        if self.place is None:
+            return text
+        first, *rest = f"{self.place}: {type(self).__name__}: {text}".splitlines()
+        return "\n".join([first, *([self.place.caret_lines()] if self.place.text else []), *rest])
+
+    def of(self, about: str = "") -> Self:
+        """The error, to be raised, as one about the user's call, or about an argument of it."""
+        if self.about is None:
+            self.about = about
+        return self
+
+
+@contextlib.contextmanager
+def about(argument: str) -> Iterator[None]:
+    """What goes wrong within is about an argument of the user's call."""
+    try:
+        yield
+    except TilewrightError as error:
+        raise error.of(argument)
 
 
 class CompilationError(TilewrightError):
@@ -69,10 +104,11 @@ class CompilationError(TilewrightError):
                 lines.append(f"  ({left_out} more calls)")
             if left_out <= 1 or not SHOWN_CALLS <= number < SHOWN_CALLS + left_out:
                 lines += [f"{call}: called from here", call.caret_lines()]
-        place = f"{self.span}: " if self.span else ""
+        span = self.span or self.place
+        place = f"{span}: " if span else ""
         lines.append(f"{place}{type(self).__name__}: {self.cause}")
-        if self.span:
-            lines.append(self.span.caret_lines())
+        if span and span.text:
+            lines.append(span.caret_lines())
         if self.remedy:
             lines.append(f"  help: {self.remedy}")
         return "\n".join(lines)
@@ -109,6 +145,8 @@ class CompileTimeAssertionFailure(CompilationError):  # noqa: N818 (Triton's nam
 class NoSourceError(CompilationError, ValueError):
     """A kernel whose source text cannot be found."""
 
+    about = ""
+
 
 class ArgumentError(CompilationError):
     """A call of a `tl` function with arguments that it does not take."""
@@ -136,6 +174,8 @@ class ArgumentKindError(LaunchError):
 
 class DeviceError(LaunchError, ValueError):
     """Arrays that lie on different devices, or on one that the chosen mode cannot reach."""
+
+    about = ""
 
 
 class ContiguityError(LaunchError):
@@ -185,15 +225,17 @@ class SpecializationDataError(LaunchError, RuntimeError):
 class UnknownArgumentError(LaunchError, KeyError):
     """A launch with a keyword that neither the kernel nor the options have."""
 
-    __str__ = Exception.__str__  # KeyError's has quotes around it
-
 
 class MissingArgumentError(LaunchError, TypeError):
     """A launch whose arguments do not fit the kernel's parameters."""
 
+    about = ""
+
 
 class HostCallError(LaunchError, RuntimeError):
     """A kernel that is called on the host, without a grid."""
+
+    about = ""
 
 
 class UnknownOptionError(UnknownArgumentError, TypeError):
@@ -224,7 +266,7 @@ class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)
         super().__init__("\n".join(line for line in lines if line))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.required, self.limit, self.name, self.detail, self.span)
+        return type(self), (self.required, self.limit, self.name, self.detail, self.span), vars(self)
 
 
 class ToolchainError(TilewrightError):

@@ -14,6 +14,7 @@ WARPGROUP = 1 << WARPGROUP_BITS  # threads
 WARPS_OF_WARPGROUP = WARPGROUP // WARP_SIZE
 MOST_THREADS_OF_BLOCK = 1024
 MAX_PROGRAMS_ACROSS = 65535  # blocks of a grid along its second and third axis
+MOST_PROGRAMS = (2**31 - 1, MAX_PROGRAMS_ACROSS, MAX_PROGRAMS_ACROSS)  # along each axis
 LAST_BARRIER = 15  # named barriers are numbered from 0, which is __syncthreads' (PTX, "bar")
 MBARRIER_BYTES = 8  # (PTX, "mbarrier")
 

@@ -57,6 +57,10 @@ def describe(value: Any, name: str) -> Array | None:
         return _torch(value, name)
     if module in ("jax", "jaxlib"):
         return _jax(value, name)
+    if getattr(value, "mask", None) is not None and isinstance(value, _masked()) and value.mask.any():
+        raise ContiguityError(
+            f"argument {name}: a masked array, whose mask no kernel sees; pass x.filled(0) and the mask as another array"
+        )
     if hasattr(value, "__cuda_array_interface__"):
         return _interface(value, value.__cuda_array_interface__, _device_of(value), name)
     if hasattr(value, "__array_interface__"):
@@ -70,6 +74,11 @@ def describe(value: Any, name: str) -> Array | None:
     if hasattr(value, "__dlpack__"):
         return _dlpack(value, name)
     return None
+
+
+def _masked() -> Any:
+    """NumPy's class of masked arrays; nothing where nobody has any."""
+    return getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())
 
 
 def _dtype(dtype: Any, name: str) -> DType:

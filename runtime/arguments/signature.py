@@ -18,6 +18,7 @@ from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.dtypes import DTYPES_BY_NAME, DTYPES_BY_WORD, PointerType, void
 from tilewright.ops.blocks import check_descriptor
+from tilewright.runtime.arguments.specialise import annotated_type
 
 DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[( *\d+ *(?:, *\d+ *)*)\](?:, *(zero|nan))?>(:16)?")
 NO_VALUE = (ValueError, SyntaxError, RecursionError, MemoryError)  # of texts; the last two where they nest too deep
@@ -64,6 +65,22 @@ def parse_signature(function: KernelFunction, signature: str) -> tuple[Argument,
         where = f"entry {parameter.num + 1} of the signature ({parameter.name})"
         found.append(_argument(parameter, _Entry(signature[start:end], start, signature, where)))
     return tuple(found)
+
+
+def example_signature(function: KernelFunction) -> str:
+    """A signature as one might begin with: by the kernel's annotations and defaults, and by what names end in."""
+    return ", ".join(map(_example, function.params))
+
+
+def _example(parameter: KernelParameter) -> str:
+    if parameter.is_constexpr:
+        return repr(parameter.default) if isinstance(parameter.default, (bool, int, float, str)) else "1024"
+    annotated = annotated_type(parameter.annotation)
+    if annotated is not None:
+        return annotated.short
+    if isinstance(parameter.default, float):
+        return "fp32"
+    return "*fp32:16" if parameter.name.lower().endswith(("ptr", "ptrs", "pointer")) else "i32"
 
 
 def _places(signature: str) -> list[tuple[int, int]]:

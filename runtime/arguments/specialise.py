@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument, TupleArgument
-from tilewright.diagnostics import ArgumentKindError, IntegerRangeError
+from tilewright.diagnostics import ArgumentKindError, IntegerRangeError, LaunchError
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.constexpr import constexpr, plain, unwrap
@@ -65,10 +65,18 @@ def specialise(function: KernelFunction, bound: dict[str, Any]) -> Call:
     arguments: list[Argument] = []
     values: list[Any] = []
     arrays: list[tuple[str, Array]] = []
+    keys: list[Any] = []
     for parameter in function.params:
         value = bound[parameter.name]
-        arguments.append(_argument(parameter, parameter.name, value, watched(parameter), values, arrays))
-    return Call(tuple(arguments), tuple(values), tuple(arrays), key_of(tuple(arguments)))
+        try:
+            arguments.append(_argument(parameter, parameter.name, value, watched(parameter), values, arrays))
+            keys.append(_key(arguments[-1]))
+        except LaunchError as error:
+            raise error.of(parameter.name)
+        except RecursionError:
+            text = f"argument {parameter.name} is a tuple that nests too deep, or that contains itself"
+            raise ArgumentKindError(text).of(parameter.name) from None
+    return Call(tuple(arguments), tuple(values), tuple(arrays), tuple(keys))
 
 
 def key_of(arguments: tuple[Argument, ...]) -> tuple[Any, ...]:

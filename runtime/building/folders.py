@@ -55,7 +55,7 @@ def bound_bytes() -> int:
     """
     wanted = os.environ.get(BOUND) or str(DEFAULT_BOUND_MB)
     if not wanted.isdecimal() or not wanted.isascii():
-        raise TilewrightError(f"{BOUND} is {wanted!r}; it must be a number of megabytes")
+        raise TilewrightError(f"{BOUND} is {wanted!r}; it must be a number of megabytes, such as {DEFAULT_BOUND_MB}")
     return int(wanted) << 20
 
 

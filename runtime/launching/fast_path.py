@@ -17,10 +17,10 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright.diagnostics import TilewrightError, UnknownArgumentError
+from tilewright.hardware import MOST_PROGRAMS
 from tilewright.kernel_function import KernelParameter
 from tilewright.runtime.driver import stream_source
 from tilewright.runtime.launching.fast_text import MISSING, PREFIX, Writer, in_c
-from tilewright.runtime.launching.grid_sizes import MOST_PROGRAMS
 from tilewright.runtime.launching.ready import changes, make_ready
 from tilewright.runtime.options import ACCEPTED, unrecognised
 from tilewright.runtime.tracebacks import shortened
@@ -140,7 +140,7 @@ class FastPath:
         try:
             return launch(*args, grid=grid, **kwargs)
         except TilewrightError as error:
-            raise shortened(error)
+            raise shortened(error, lambda: self._names)
 
     @untraced
     def _long_way(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -10,10 +10,8 @@ from tilewright.diagnostics import (
     CooperativeGridError,
     GridError,
 )
-from tilewright.hardware import MAX_PROGRAMS_ACROSS
+from tilewright.hardware import MOST_PROGRAMS
 from tilewright.language.hints import shown as in_words
-
-MOST_PROGRAMS = (2**31 - 1, MAX_PROGRAMS_ACROSS, MAX_PROGRAMS_ACROSS)  # along each axis
 
 
 def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
@@ -22,7 +20,13 @@ def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
     Raises:
       GridError: when the grid is not one to three non-negative integers.
     """
-    shown = called(grid, bound) if callable(grid) else grid
+    try:
+        return _sizes(called(grid, bound) if callable(grid) else grid)
+    except GridError as error:
+        raise error.of("grid")
+
+
+def _sizes(shown: Any) -> tuple[int, int, int]:
     sizes = tuple(shown) if isinstance(shown, (tuple, list)) else (shown,)
     try:
         numbers = [int(size.__index__()) for size in sizes]

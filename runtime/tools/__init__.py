@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.absent import absent
 
-_MODULES = ("disasm", "tensor_descriptor")  # which `import triton` alone makes reachable
+_MODULES = ("disasm", "mxfp", "tensor_descriptor")  # which `import triton` alone makes reachable
 
 
 def __getattr__(name: str) -> Any:

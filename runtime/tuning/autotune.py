@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright.diagnostics import AutotunerError, TuningNameError
+from tilewright.diagnostics import AutotunerError, TuningNameError, about
 from tilewright.runtime.devices import devices_differ
 from tilewright.runtime.environment import is_on
 from tilewright.runtime.forks import ForkLock
@@ -74,10 +74,12 @@ class Autotuner(FoundByName, Measuring):
         self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
         self.pre_hook = pre_hook or self._reset_and_copy
         self.post_hook = post_hook or self._put_back
-        pruning = check_pruning(prune_configs_by or {})
+        with about("prune_configs_by"):
+            pruning = check_pruning(prune_configs_by or {})
         self.perf_model, self.configs_top_k = pruning.get("perf_model"), pruning.get("top_k", 1.0)
         self.early_config_prune = pruning.get("early_config_prune")
-        check_timing(do_bench)
+        with about("do_bench"):
+            check_timing(do_bench)
         self.num_warmups, self.num_reps = warmup, rep
         self.use_cuda_graph, self.do_bench, self.cache_results = use_cuda_graph, do_bench, cache_results
         self.base_fn = fn
@@ -98,7 +100,9 @@ class Autotuner(FoundByName, Measuring):
                 remedy = (
                     f"write triton.Config({config!r})" if isinstance(config, dict) else "write triton.Config({...})"
                 )
-                raise AutotunerError(f"configs of autotune has {config!r}, which is no triton.Config; {remedy}")
+                raise AutotunerError(f"configs of autotune has {config!r}, which is no triton.Config; {remedy}").of(
+                    "configs"
+                )
         for what, names in (
             ("key", self.keys),
             ("reset_to_zero", self.reset_to_zero),
@@ -112,7 +116,7 @@ class Autotuner(FoundByName, Measuring):
                 f"{', '.join(self.arg_names)}"
             )
             if what != "key":
-                raise TuningNameError(text)
+                raise TuningNameError(text).of(what)
             # Triton passes over such a name, and public kernels carry some: the key is only coarser for it.
             warn(f"{text}; the name is passed over")
 
@@ -256,7 +260,7 @@ class Autotuner(FoundByName, Measuring):
         rows = {str(config): as_row(row) for config, row in self.configs_timings.items()}
         rows = {name: row for name, row in rows.items() if row[0] != NEVER[0]}
         dropped = {str(config): why for config, why in self.dropped.items()}
-        return Result(subject, str(self.cache[key]), rows, dropped)
+        return Result(subject, str(self.cache[key]), rows, dropped, module=self.base_fn.__module__)
 
 
 @with_known_options("@autotune")
@@ -298,7 +302,6 @@ def autotune(
       NoSourceError: above what is no kernel.
     """
 
-    @outermost
     def decorate(fn: Any) -> Autotuner:
         names = parameters_below("autotune", fn)
         return Autotuner(
@@ -306,4 +309,4 @@ def autotune(
             rep, use_cuda_graph, do_bench, cache_results,
         )  # fmt: skip
 
-    return decorate
+    return outermost(decorate, like=autotune)

@@ -49,7 +49,7 @@ def listed(given: Any, what: str, items: str) -> list[Any]:
       TuningArgumentError: for what is no list: one of the items, or an argument meant for another parameter.
     """
     if (isinstance(given, str) and len(given) > 1) or not isinstance(given, Iterable):
-        raise TuningArgumentError(f"{what} of autotune is {named(given)}; it must be a list of {items}")
+        raise TuningArgumentError(f"{what} of autotune is {named(given)}; it must be a list of {items}").of(what)
     return list(given)
 
 

@@ -41,11 +41,11 @@ class Config:
             raise TuningArgumentError(
                 f"triton.Config takes a dict from names of parameters to values, not {kwargs!r}; write "
                 "triton.Config({'BLOCK': 64})"
-            )
+            ).of("kwargs")
         if pre_hook is not None and not callable(pre_hook):
             raise TuningArgumentError(
                 f"pre_hook of triton.Config is {pre_hook!r}; it must be a function, called as pre_hook(arguments)"
-            )
+            ).of("pre_hook")
         self.kwargs = kwargs
         self.num_warps, self.num_stages, self.num_ctas = num_warps, num_stages, num_ctas
         self.maxnreg, self.pre_hook, self.ir_override = maxnreg, pre_hook, ir_override

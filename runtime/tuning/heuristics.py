@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.diagnostics import about
 from tilewright.runtime.kernel_interface import FoundByName, KernelInterface, parameters_below
 from tilewright.runtime.keywords import with_known_options
 from tilewright.runtime.tracebacks import outermost
@@ -46,5 +47,6 @@ def heuristics(values: Values) -> Callable[[Any], Heuristics]:
       TuningArgumentError: for what is no function.
       NoSourceError: above what is no kernel.
     """
-    check_heuristics(values)
+    with about("values"):
+        check_heuristics(values)
     return outermost(lambda fn: Heuristics(fn, parameters_below("heuristics", fn), values))

@@ -34,6 +34,7 @@ class Result:
       milliseconds: median, 20th and 80th percentile of every config that ran.
       dropped: why the others did not.
       measured: False for a result that was read.
+      module: the one that the kernel stands in, which tells it from others of its name in files of one name.
     """
 
     subject: Subject
@@ -41,6 +42,7 @@ class Result:
     milliseconds: dict[str, list[float]]
     dropped: dict[str, str]
     measured: bool = True
+    module: str = ""
 
 
 _recordings: list[list[Result]] = []
@@ -113,7 +115,8 @@ def _write(path: Path, result: Result) -> None:
 
 def _entry(result: Result) -> dict[str, Any]:
     times = {name: [float(f"{value:.{DIGITS}g}") for value in row] for name, row in result.milliseconds.items()}
-    return {**asdict(result.subject), "best": result.best, "milliseconds": times, "dropped": result.dropped}
+    module = {"module": result.module} if result.module else {}
+    return {**asdict(result.subject), **module, "best": result.best, "milliseconds": times, "dropped": result.dropped}
 
 
 # ---------------------------------------------------------------------------------------------------- files of people
@@ -122,12 +125,19 @@ def _entry(result: Result) -> dict[str, Any]:
 def tuned_text(results: Iterable[Result], others: Iterable[dict[str, Any]] = ()) -> str:
     """A file of results as JSON, in an order of its own; `others` are entries that stay unless a result replaces them.
 
-    Kernels of one name in files of one name stand beside each other where one program has tuned them. An entry of another
-    text that was there before is taken for what the kernel was then.
+    Kernels of one name in files of one name stand beside each other. An entry of another text that was there before, of the
+    same module, is taken for what the kernel was then.
     """
     found = {(_place(entry), entry["source"]): entry for entry in map(_entry, results)}
-    places = {place for place, _ in found}
-    found |= {(_place(entry), entry["source"]): entry for entry in others if _place(entry) not in places}
+    modules: dict[tuple[str, str, str], set[str]] = {}
+    for entry in found.values():
+        modules.setdefault(_place(entry), set()).add(entry.get("module", ""))
+
+    def is_replaced(entry: dict[str, Any]) -> bool:
+        tuned, own = modules.get(_place(entry), set()), entry.get("module", "")
+        return bool(tuned) and (not own or "" in tuned or own in tuned)
+
+    found = {(_place(entry), entry["source"]): entry for entry in others if not is_replaced(entry)} | found
     return _json({"format": FORMAT, "results": [found[one] for one in sorted(found)]}) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import subprocess
@@ -249,6 +250,19 @@ def test_kernels_of_one_name_in_files_of_one_name(monkeypatch: pytest.MonkeyPatc
     assert json.loads(autotune_store.tuned_text([first], entries))["results"] == [
         entry for entry in entries if entry["best"] == first.best
     ]  # of a kernel by itself, other texts are what it was before
+    one, other = (dataclasses.replace(first, module="a.scales"), dataclasses.replace(second, module="b.scales"))
+    before = json.loads(autotune_store.tuned_text([other]))["results"]
+    both = json.loads(autotune_store.tuned_text([one], before))["results"]
+    assert sorted((entry["module"], entry["best"]) for entry in both) == [
+        ("a.scales", configs[0]),
+        ("b.scales", configs[1]),
+    ]
+    changed = dataclasses.replace(one, subject=dataclasses.replace(one.subject, source="another"))
+    sources = {entry["source"] for entry in json.loads(autotune_store.tuned_text([changed], both))["results"]}
+    assert sources == {
+        "another",
+        other.subject.source,
+    }  # what the first was before is gone, the second is another kernel
     (tmp_path / "tuned.json").write_text(text)
     counted = count_measurements(monkeypatch)
     triton.load_tuned(tmp_path / "tuned.json")

@@ -15,6 +15,7 @@ from ..artifact import (
     launch_conditions,
     program_counts,
 )
+from ..hardware import MOST_PROGRAMS
 from ..ir.c_names import RESERVED, RUNTIME
 from ..ir.c_tokens import IDENTIFIER, identifiers
 from ..language.dtypes import Element, PointerType
@@ -94,6 +95,7 @@ def host_function(artifact: Artifact) -> str:
             encode_map=encode_map,
             wide_row=WIDE_ROW,
             persistent=[*zip(counts, "xyz", strict=False)],
+            too_many=" || ".join(f"grid.{axis} > {most}" for axis, most in zip("xyz", MOST_PROGRAMS, strict=True)),
             num_threads=artifact.threads or artifact.num_threads,
             shared_bytes="sizeof(SharedArrays)" if artifact.shared_bytes else 0,
             attributes=attributes,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 from ..diagnostics import DTypeError
@@ -12,17 +11,14 @@ from .tile import Tile
 
 
 class Trips:
-    """The trips of one run of a loop; `last` are the kernel's variables as they were last seen, from in front of it on.
+    """The trips of one run of a loop; `last` are the kernel's variables as they were last seen, from in front of it on."""
 
-    `gone` are names that a translation forgets in front of the loop: of a branch alone, or of a loop before this one.
-    """
-
-    def __init__(self, gone: Collection[str] = ()) -> None:
+    def __init__(self) -> None:
         """Before the first trip."""
         self.last = {
             name: value
             for name, value in user_variables().items()
-            if isinstance(value, Tile) and not name.startswith(SUPPORT) and name not in gone
+            if isinstance(value, Tile) and not name.startswith(SUPPORT)
         }
 
     def check(self, own: Any = None) -> None:

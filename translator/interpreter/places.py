@@ -79,6 +79,12 @@ def placed(error: Exception) -> CompilationError:
             error.calls = (*spans, *error.calls)
         return error
     if isinstance(error, NameError):
+        from .bound import why_gone
+
+        name = re.search(r"'(\w+)'", str(error))
+        why = why_gone(name[1], _variables(error.__traceback__)) if name else None
+        if why is not None:
+            return UndefinedVariableError(why[0], span, why[1], calls)
         return UndefinedVariableError(str(error), span, "assign it before this line", calls)
     if isinstance(error, AttributeError):
         return UnknownNameError(_in_words(error), span, _instead_of(error), calls)
@@ -123,6 +129,16 @@ def _instead_of(error: AttributeError) -> str:
 def _in_words(error: Exception) -> str:
     """What Python says, with our classes under the names that users know."""
     return re.sub(OURS, lambda name: "'tl.constexpr'" if name[1] == "constexpr" else "'tl.tensor'", str(error))
+
+
+def _variables(traceback: TracebackType | None) -> dict[str, Any]:
+    """The variables of the user's innermost frame."""
+    found: dict[str, Any] = {}
+    while traceback is not None:
+        if SUPPORT in traceback.tb_frame.f_globals:
+            found = traceback.tb_frame.f_locals
+        traceback = traceback.tb_next
+    return found
 
 
 def _user_spans(traceback: TracebackType | None) -> list[Span]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from functools import partial
 from types import CodeType
 from typing import Any
@@ -16,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from ..deep import with_room
 from ..kernel_function import KernelFunction
+from .bound import ending_with, ending_with_trip, reads
 from .places import KERNEL, SUPPORT, parameter_span
 
 # The name that a rewritten function is defined under: not its own, by which it may call the kernel that it came from.
@@ -63,10 +65,7 @@ def _compile(function: KernelFunction) -> CodeType:
         if isinstance(argument, ast.arg):
             argument.annotation = None
     at_run_time = {parameter.name for parameter in function.params} - compile_time
-    assigned = {
-        node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    rewriter = _Rewriter(compile_time, at_run_time, assigned, source.split("\n"))
+    rewriter = _Rewriter(compile_time, at_run_time, source.split("\n"), reads([definition]), first_line - 1)
     definition.body = rewriter.generic_visit(ast.Module(definition.body, [])).body  # type: ignore[attr-defined]
     ast.increment_lineno(tree, first_line - 1)
     module = compile(ast.fix_missing_locations(ast.Module([definition], [])), function.path, "exec")
@@ -86,14 +85,14 @@ class _Rewriter(ast.NodeTransformer):
     """Names in `compile_time` are declared `tl.constexpr`: what they are assigned stays a compile-time value.
 
     Names in `at_run_time` are those of other parameters, which may hold one all the same, such as an integer of 1.
-    `assigned` are all names that are assigned anywhere, `lines` those of the source.
+    `lines` are those of the source; `read` counts how often each name is read, `above` the lines in front of them in the file.
     """
 
-    def __init__(self, compile_time: set[str], at_run_time: set[str], assigned: set[str], lines: list[str]) -> None:
-        self.compile_time, self.at_run_time, self.lines = compile_time, at_run_time, lines
-        self.kept, self.branches = 0, 0
-        self.bound = compile_time | at_run_time  # names that have a value, as a translation sees it
-        self.names = assigned | self.bound
+    def __init__(
+        self, compile_time: set[str], at_run_time: set[str], lines: list[str], read: Counter[str], above: int
+    ) -> None:
+        self.compile_time, self.at_run_time, self.lines, self.read = compile_time, at_run_time, lines, read
+        self.kept, self.branches, self.above = 0, 0, above
 
     def _call(self, name: str, *args: ast.expr, at: ast.expr | None = None) -> ast.Call:
         """A call of a function of `support.py`, at the place of its last argument, or `at` another."""
@@ -157,30 +156,36 @@ class _Rewriter(ast.NodeTransformer):
             return self._call("compile_time", value)
         return self._call("declared", ast.copy_location(ast.Constant(target.id), value), value)
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        if isinstance(node.ctx, ast.Store):
-            self.bound.add(node.id)
-        return node
-
-    def visit_If(self, node: ast.If) -> ast.AST:
-        """What one way alone binds is bound no more behind both, unless the condition is known when a kernel is translated."""
-        names = {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
-        is_known = names.isdisjoint(self.names - self.compile_time)
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        ending = self._ending(node)
         self.branches += 1
-        node.test = self.visit(node.test)
-        before = set(self.bound)
-        node.body, then = self._block(node.body), self.bound
-        self.bound = before
-        node.orelse = self._block(node.orelse)
+        self.generic_visit(node)
         self.branches -= 1
-        if is_known or _returns(node.orelse):
-            self.bound |= then
-        elif not _returns(node.body):
-            self.bound &= then
-        return node
+        if not ending:
+            return [node]
+        begin, bound = self._bound_before(node, node.test)
+        node.test = self._call("branch", bound, node.test)
+        return [begin, node, *self._deleted(ending, bound)]
 
-    def _block(self, block: list[ast.stmt]) -> list[ast.stmt]:
-        return self.generic_visit(ast.Module(block, [])).body  # type: ignore[attr-defined, no-any-return]
+    def _ending(self, node: ast.For | ast.While | ast.If) -> dict[str, str]:
+        """The names that may end with a statement and are read outside of it, and why they end."""
+        inside = reads([node])
+        return {name: why for name, why in ending_with(node).items() if self.read[name] > inside[name]}
+
+    def _bound_before(self, node: ast.stmt, at: ast.expr) -> tuple[ast.stmt, ast.expr]:
+        """A statement that notes what is bound in front of another one, and what recalls it."""
+        line = ast.copy_location(ast.Constant(node.lineno + self.above), at)
+        begin, bound = self._keep(self._call("Bound", line))
+        return ast.copy_location(ast.Expr(begin), at), bound
+
+    def _deleted(self, ending: dict[str, str], bound: ast.expr) -> list[ast.stmt]:
+        """What deletes names behind a statement."""
+        found: list[ast.stmt] = []
+        for name, why in ending.items():
+            words = [ast.copy_location(ast.Constant(word), bound) for word in (name, why)]
+            deletion = ast.copy_location(ast.Delete([ast.copy_location(ast.Name(name, ast.Del()), bound)]), bound)
+            found.append(ast.copy_location(ast.If(self._call("ends", bound, *words), [deletion], []), bound))
+        return found
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
@@ -238,25 +243,31 @@ class _Rewriter(ast.NodeTransformer):
             return self._refused(REFUSED[kind], node)
         return self._refused_here(REFUSED[kind], node)  # type: ignore[arg-type]
 
-    def _in_loop(self, node: ast.For | ast.While) -> ast.expr:
-        """Visits a loop: the names whose values in front of it are none that it could carry. What it binds ends with it."""
-        gone, before = sorted(self.names - self.bound), set(self.bound)
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        ending, early = self._ending(node), ending_with_trip(node)
         self.generic_visit(node)
-        self.bound = before
-        return ast.Tuple([ast.Constant(name) for name in gone], ast.Load())
-
-    def visit_For(self, node: ast.For) -> ast.AST:
-        gone = self._in_loop(node)
-        node.iter = self._call("loop", node.iter, ast.copy_location(gone, node.iter))
         node.orelse = [self._refused("Else", self._else_of(one)) for one in node.orelse[:1]]
-        return node
+        if not ending and not early:
+            node.iter = self._call("loop", node.iter)
+            return [node]
+        begin, bound = self._bound_before(node, node.iter)
+        node.iter = self._call("loop", node.iter, bound, at=node.iter)
+        node.body = [*self._deleted(early, bound), *node.body]
+        return [begin, node, *self._deleted(ending, bound)]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
-        gone = self._in_loop(node)
-        begin, trips = self._keep(self._call("Trips", ast.copy_location(gone, node.test)))
+        ending, early = self._ending(node), ending_with_trip(node)
+        self.generic_visit(node)
+        note, bound = self._bound_before(node, node.test)
+        begin, trips = self._keep(self._call("Trips", at=node.test))
         node.test = self._call("repeats", trips, node.test)
         node.orelse = [self._refused("Else", self._else_of(one)) for one in node.orelse[:1]]
-        return [ast.copy_location(ast.Expr(begin), node.test), node]
+        whole: list[ast.stmt] = [ast.copy_location(ast.Expr(begin), node.test), node]
+        if not ending and not early:
+            return whole
+        node.test = self._call("branch", bound, node.test)
+        node.body = [*self._deleted(early, bound), *node.body]
+        return [note, *whole, *self._deleted(ending, bound)]
 
     def _else_of(self, first: ast.stmt) -> ast.stmt:
         """A statement at the place of the word `else` in front of `first`: it is the first one of its line."""
@@ -307,7 +318,3 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         message = node.msg if node.msg is not None else ast.copy_location(ast.Constant(""), node)
         return ast.copy_location(ast.Expr(self._call("asserted", node.test, message)), node)
-
-
-def _returns(block: list[ast.stmt]) -> bool:
-    return bool(block) and isinstance(block[-1], ast.Return)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from types import MethodType, SimpleNamespace
 from typing import Any
@@ -24,6 +24,9 @@ from ..ops.casts import numpy_type
 from ..ops.promotion import promote
 from .arguments import constant
 from .blocks import BlockPointer, Descriptor
+from .bound import Bound as Bound
+from .bound import branch as branch
+from .bound import ends as ends
 from .carried import Trips
 from .places import user_line
 from .program import running
@@ -219,8 +222,8 @@ _REPLACED: dict[Any, Any] = {
 # ----------------------------------------------------------------------------------------------------------- loops
 
 
-def loop(iterable: Any, gone: Collection[str] = ()) -> Iterator[Any]:
-    """The indices of a loop: typed scalars, or compile-time values for `tl.static_range`; `gone`: see `Trips`.
+def loop(iterable: Any, bound: Bound | None = None) -> Iterator[Any]:
+    """The indices of a loop: typed scalars, or compile-time values for `tl.static_range`.
 
     Raises:
       UnsupportedLanguageConstruct: for anything but a range.
@@ -230,10 +233,12 @@ def loop(iterable: Any, gone: Collection[str] = ()) -> Iterator[Any]:
     if not isinstance(iterable, control.range):
         raise UnsupportedLanguageConstruct(NO_RANGE[0], None, NO_RANGE[1])
     bounds = (iterable.start, iterable.stop, iterable.step)
+    if bound is not None:
+        bound.at_run_time = not isinstance(iterable, control.static_range)
     if isinstance(iterable, control.static_range):
         numbers = (constant(bound, "a bound of tl.static_range") for bound in bounds)
         return map(constexpr, builtins.range(*numbers))
-    return _typed_indices([as_tile(bound) for bound in bounds], gone)
+    return _typed_indices([as_tile(bound) for bound in bounds])
 
 
 def refused(kind: str) -> None:
@@ -260,7 +265,7 @@ def repeats(trips: Trips, condition: Any) -> Any:
     return test
 
 
-def _typed_indices(bounds: list[Tile], gone: Collection[str]) -> Iterator[Tile]:
+def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:
     elements = [bound.element for bound in bounds if isinstance(bound.element, DType)]
     types = [element for element in elements if element.is_int() and not element.is_bool()]
     if len(types) < len(bounds) or any(bound.shape for bound in bounds):
@@ -274,11 +279,11 @@ def _typed_indices(bounds: list[Tile], gone: Collection[str]) -> Iterator[Tile]:
         program = running.get().memory.program
         raise KernelFaultError(f"the step of a range is 0 at {user_line()}, program {program}")
     values = builtins.range(*numbers)
-    return _trips((Tile(np.asarray(index).astype(array_type), common) for index in values), gone)
+    return _trips(Tile(np.asarray(index).astype(array_type), common) for index in values)
 
 
-def _trips(indices: Iterator[Tile], gone: Collection[str]) -> Iterator[Tile]:
-    trips = Trips(gone)
+def _trips(indices: Iterator[Tile]) -> Iterator[Tile]:
+    trips = Trips()
     for index in indices:
         yield index
         trips.check(index)

@@ -23,6 +23,7 @@ MAKE_CONSTANT = "pass it as a parameter annotated tl.constexpr, or use a literal
 KNOWN_INDEX = "count with tl.static_range, whose numbers are known, or use a literal"
 NOTHING = "a function that returns nothing has the value None, and so has an argument that was left out"
 LONGEST = 60  # characters of a value that a message shows
+MOST_ITEMS = 8  # of a tuple that a message shows
 NO_RANGE = (
     "a kernel's for loop runs over range, tl.range or tl.static_range only",
     "index with a range, or write the iterations out",
@@ -70,7 +71,8 @@ def shown(value: Any) -> str:
         text = repr(value)
         return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
     if isinstance(value, (tuple, list)):
-        return f"({', '.join(map(shown, value))}{',' if len(value) == 1 else ''})"
+        items = [shown(item) for item in value[:MOST_ITEMS]] + ["..."] * (len(value) > MOST_ITEMS)
+        return f"({', '.join(items)}{',' if len(value) == 1 else ''})"
     if isinstance(value, DType):
         return f"tl.{value.word}"
     if isinstance(value, PointerType):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..absent import closest
+from ..absent import closest, unfound
 
 # Names of Triton that later versions will bring, by what to write until then.
 _UNTIL_THEN = {
@@ -29,22 +29,22 @@ NOT_YET = {name: instead for names, instead in _UNTIL_THEN.items() for name in n
 
 def missing_name(
     module: str, name: str, known: Iterable[str], libdevice: Iterable[str] = (), language: Iterable[str] = ()
-) -> AttributeError:
+) -> AttributeError | ImportError:
     """The error for `module.name`; `known` are the module's names, `libdevice` those of the device math library.
 
     `language` are the names of `tl`, where the module lies below it.
     """
     if name in NOT_YET:
-        return AttributeError(f"{module}.{name} is not supported yet; {NOT_YET[name]}")
+        return unfound(f"{module}.{name} is not supported yet; {NOT_YET[name]}")
     if name in libdevice:
-        return AttributeError(f"{module} has no {name!r}; it is tl.extra.libdevice.{name}")
+        return unfound(f"{module} has no {name!r}; it is tl.extra.libdevice.{name}")
     if name in language:
-        return AttributeError(f"{module} has no {name!r}; it is tl.{name}")
+        return unfound(f"{module} has no {name!r}; it is tl.{name}")
     if "experimental" in name:
-        return AttributeError(
+        return unfound(
             f"{module} has no {name!r}, which Triton has taken out: tensor descriptors are tl.make_tensor_descriptor and, as "
             "arguments, triton.tools.tensor_descriptor.TensorDescriptor"
         )
     meant = closest(name, (one for one in known if not one.startswith("_")))
     hint = f"; did you mean {module}.{meant}?" if meant else ""
-    return AttributeError(f"{module} has no {name!r}{hint}")
+    return unfound(f"{module} has no {name!r}{hint}")
