@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..analysis.facts import Facts
 from ..artifact import Options, Target
 from ..hardware import WARP_SIZE
-from ..ir.nodes import Assign, Kernel, Statement
+from ..ir.nodes import Kernel, Statement
 from .accesses.coalesced import coalesce
 from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads, names_one_block
 from .accesses.windows import Windows, choose_windows
@@ -74,12 +74,8 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     beside = blocks_beside(in_shared, kept.arrays.layouts, num_threads, target)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     planned = blocks if rings.has_producer or blocks > 1 else None
-    exchanges = exchanges_of(kernel, problem.answers)
-    waiting = conversions.keys() | {*exchanges}
-    crowded = 1 if needs_whole_multiprocessor(peak, num_threads) else None
-    # What dots and late loads take, `peak` does not tell.
-    foreseen = not dots.plans and not kept.late_loads
-    loading = _blocks_for_tiles(kept.arrays, problem, exchanges, waiting, peak, num_threads) if foreseen else crowded
+    waiting = conversions.keys() | {*exchanges_of(kernel, problem.answers)}
+    loading = _blocks_for_tiles(kept, problem, waiting, peak, num_threads, bool(dots.plans))
     beside_stages = min(beside, target.max_dynamic_shared_bytes // (target.max_dynamic_shared_bytes - room))
     hiding = blocks_beside_stages(kept.arrays, rings, num_threads, beside_stages, target)
     one = 1 if names_one_block(kernel, dots, rings, waiting, beside_stages, num_threads) else None
@@ -132,17 +128,20 @@ def _in_registers(
 
 
 def _blocks_for_tiles(
-    held: HeldTiles,
+    kept: Kept,
     problem: Problem,
-    exchanges: list[Assign],
     waiting: Set[Statement],
     peak: int,
     num_threads: int,
+    has_dots: bool,
 ) -> int | None:
     """The blocks that what threads hold and load leaves room for; None where ptxas may decide."""
     crowded = needs_whole_multiprocessor(peak, num_threads)
+    if has_dots or kept.late_loads:  # what these take, peak does not tell
+        return 1 if crowded else None
+    held = kept.arrays
     if is_straight(held.kernel, ("reduce",)):
-        at_once = needed_at_once(held, exchanges)
+        at_once = needed_at_once(held, exchanges_of(held.kernel, problem.answers))
         if not waiting and is_straight(held.kernel):
             return blocks_for_all_loads(at_once, problem, held.layouts, num_threads)
         crowded = needs_whole_multiprocessor(at_once, num_threads)

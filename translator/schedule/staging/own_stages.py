@@ -17,7 +17,7 @@ from ...analysis.facts import Facts
 from ...artifact import Target
 from ...hardware import ACCESS_BYTES, COPY_BYTES, REGISTER_STEP, WARP_SIZE, WORD_BYTES
 from ...ir.nodes import Assign, Call, For, Kernel, Literal, Statement, Variable
-from ...ir.structured import assigns, is_elementwise
+from ...ir.structured import assigned_call, assigns, is_elementwise
 from ...ir.types import padded
 from ...ir.walk import statements, top_statements, used_variables
 from ...language.dtypes import PointerType
@@ -73,12 +73,8 @@ def loads_not_ahead(kernel: Kernel, facts: Facts, schedule: Schedule) -> frozens
     """
     sums = {variable for ring in schedule.rings.rings for variable in ring.running}
     own = {variable for ring in schedule.rings.rings for variable in ring.own if variable.type.is_tile}
-    loads = (
-        s for s in statements(kernel.body) if isinstance(s, Assign) and s.targets[0] in own - {*schedule.block_copies}
-    )
-    by_sums = [
-        s for s in loads if isinstance(s.value, Call) and s.value.op == "load" and sums & set(used_variables(s.value))
-    ]
+    loads = (s for s in statements(kernel.body) if assigns(s, "load") and s.target in own - {*schedule.block_copies})
+    by_sums = [s for s in loads if sums & set(used_variables(s.value))]
     return frozenset(s.target for s in by_sums if not is_copied_whole(s, schedule.layouts, facts))
 
 
@@ -254,7 +250,8 @@ def _blocks(plan: RingPlan, threads: int) -> int:
             for target in statement.targets:
                 if target.type.is_tile and target not in nowhere:
                     layouts[target] = _shared_out(target.type.shape, threads)
-        if assigns(statement, "reduce") and is_exchange(statement, _shared_out(value.args[0].type.shape, threads)):  # type: ignore[attr-defined]
+        reduction = assigned_call(statement, "reduce")
+        if reduction is not None and is_exchange(statement, _shared_out(reduction.args[0].type.shape, threads)):
             exchanges.append(statement)
     in_loops = {inner for s in statements(plan.kernel.body) if isinstance(s, For) for inner in statements(s.body)}
     outside = any(exchange not in in_loops for exchange in exchanges)

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Set
 from ...artifact import Target
 from ...frozen import frozen
 from ...ir.nodes import Assign, Kernel, Statement, Variable
-from ...ir.structured import assigns
-from ...ir.walk import statements
+from ...ir.structured import assigned_call
+from ...ir.walk import assigned_variables, statements
 from ..accesses.access import plan_load
 from ..accesses.predicated import tests_elements
 from ..staging.ring_plan import Rings
@@ -74,8 +74,9 @@ def _loaded_at_once(held: HeldTiles) -> frozenset[Variable]:
     facts, layouts = held.facts, held.layouts
     found = set()
     for statement in statements(held.kernel.body):
-        if assigns(statement, "load") and statement.targets[0] in layouts:
-            (target, *_), (pointer, *rest) = statement.targets, statement.value.args  # type: ignore[attr-defined]
+        load = assigned_call(statement, "load")
+        if load is not None and (target := assigned_variables(statement)[0]) in layouts:
+            pointer, *rest = load.args
             environment = facts.environments[statement]
             access = plan_load(pointer, rest[0] if rest else None, layouts[target], facts, environment)
             if access.bounds or (access.width == 1 and tests_elements(access, facts, environment)):

@@ -16,7 +16,7 @@ from ...analysis.facts import Facts
 from ...frozen import frozen
 from ...hardware import COPY_BYTES, MOST_OF_THREAD, REGISTER_FILE
 from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Note, Statement, Use, Variable
-from ...ir.structured import assigns, is_elementwise
+from ...ir.structured import assigned_call, is_elementwise
 from ...ir.walk import MOVES, assigned_variables, blocks, children, expressions, statements
 from ..accesses.access import plan_load
 from ..accesses.cache_hints import load_hint
@@ -71,13 +71,13 @@ def choose_late_loads(
             changed = {v for v in assigned_variables(statement) if facts.assignments[v] > 1}
             if changed:
                 waiting = {v: one for v, one in waiting.items() if not changed & one.changing}
-            if assigns(statement, "load"):
+            if isinstance(statement, Assign) and (load := assigned_call(statement, "load")):
                 target = statement.targets[0]
-                if roots_of(statement.value.args[0], sources) & written:  # type: ignore[attr-defined]
+                if roots_of(load.args[0], sources) & written:
                     continue  # a store's barrier stands in front of what it computes
                 if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
                     predicated = _is_predicated(statement, layouts[target], facts)
-                    waiting[target] = _Waiting(predicated, _changing(statement.value, facts))
+                    waiting[target] = _Waiting(predicated, _changing(load, facts))
                 continue
             late: set[Variable] = set()
             computed, same = _computed(statement, layouts, answers)

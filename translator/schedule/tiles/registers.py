@@ -14,7 +14,7 @@ from ...artifact import Target
 from ...frozen import frozen
 from ...hardware import REGISTER_FILE
 from ...ir.nodes import Assign, Expr, For, If, Kernel, Literal, Statement, Variable, While
-from ...ir.structured import assigns, is_elementwise
+from ...ir.structured import assigned_call, is_elementwise
 from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from .layout import Layout
 
@@ -53,10 +53,12 @@ def peak_registers(held: HeldTiles, across: Set[Statement] | None = None) -> int
     for statement in statements(held.kernel.body):
         # A widened load is kept narrow until it is used: the conversion costs nothing where it is needed. A sum that is
         # rounded for its store has been held until then.
-        if assigns(statement, "cast") and not statement.value.attribute("for_store"):  # type: ignore[attr-defined]
-            sources = [v for v in used_variables(statement.value) if v in sizes]
-            if sources and statement.target in sizes:
-                sizes[statement.target] = min(sizes[statement.target], sizes[sources[0]])
+        cast = assigned_call(statement, "cast")
+        if cast is not None and not cast.attribute("for_store"):
+            (target,) = assigned_variables(statement)
+            sources = [v for v in used_variables(cast) if v in sizes]
+            if sources and target in sizes:
+                sizes[target] = min(sizes[target], sizes[sources[0]])
                 sizes[sources[0]] = 0
     _, peak = _walk(held.kernel.body, frozenset(), sizes, facts, across)
     return peak
