@@ -39,9 +39,15 @@ def reads_what_it_writes(statement: Assign, target: Variable) -> bool:
     return value.op != "dot" and any(target in used_variables(part) for part in moves)
 
 
+def assigned_call(statement: Statement, *ops: str) -> Call | None:
+    """What a statement assigns, where that is what one of some operations gives."""
+    call = statement.value if isinstance(statement, Assign) else None
+    return call if isinstance(call, Call) and call.op in ops else None
+
+
 def assigns(statement: Statement, *ops: str) -> TypeGuard[Assign]:
     """Whether a statement assigns what one of some operations gives."""
-    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op in ops
+    return assigned_call(statement, *ops) is not None
 
 
 def is_promise_alone(statement: Assign) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..analysis.facts import Facts
 from ..artifact import Options, Target
 from ..hardware import WARP_SIZE
-from ..ir.nodes import Assign, Kernel, Statement
+from ..ir.nodes import Kernel, Statement
 from .accesses.coalesced import coalesce
 from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads, names_one_block
 from .accesses.windows import Windows, choose_windows
@@ -38,6 +38,7 @@ from .tiles.layout_problem import Problem, find_problem
 from .tiles.layouts import conversions_of, follow, of_variables, own_layouts, settle_numbers, solve, words_of_b
 from .tiles.recomputed import is_straight, needed_at_once
 from .tiles.registers import (
+    HeldTiles,
     blocks_beside,
     blocks_that_fit,
     choose_shared,
@@ -65,19 +66,18 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
     windows, kept = _in_registers(kernel, facts, problem, conversions, dots, rings, target)
-    in_shared = choose_shared(kernel, kept.facts, kept.layouts, num_threads, room)
-    peak = peak_registers(kernel, kept.facts, kept.layouts) + sums_apart(dots)
+    in_shared = choose_shared(kept.arrays, num_threads, room)
+    peak = peak_registers(kept.arrays) + sums_apart(dots)
     spare = spare_registers(peak, options.num_warps, blocks, rings.has_producer)
     if rings.has_producer:
-        rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
-    beside = blocks_beside(in_shared, kept.layouts, num_threads, target)
+        rings = stagger_rings(kernel, kept.arrays.facts, dots, kept.arrays.layouts, rings, spare)
+    beside = blocks_beside(in_shared, kept.arrays.layouts, num_threads, target)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     planned = blocks if rings.has_producer or blocks > 1 else None
-    exchanges = exchanges_of(kernel, problem.answers)
-    waiting = conversions.keys() | {*exchanges}
-    loading = _blocks_for_tiles(kernel, kept, problem, exchanges, waiting, peak, num_threads, bool(dots.plans))
+    waiting = conversions.keys() | {*exchanges_of(kernel, problem.answers)}
+    loading = _blocks_for_tiles(kept, problem, waiting, peak, num_threads, bool(dots.plans))
     beside_stages = min(beside, target.max_dynamic_shared_bytes // (target.max_dynamic_shared_bytes - room))
-    hiding = blocks_beside_stages(kernel, kept.facts, kept.layouts, rings, num_threads, beside_stages, target)
+    hiding = blocks_beside_stages(kept.arrays, rings, num_threads, beside_stages, target)
     one = 1 if names_one_block(kernel, dots, rings, waiting, beside_stages, num_threads) else None
     wanted = made_room_for or planned or loading or hiding or one
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
@@ -123,14 +123,13 @@ def _in_registers(
     has_dots = bool(dots.plans)
     windows = Windows() if has_dots or rings.rings else choose_windows(kernel, facts, held)
     fixed = windows.arrays | {one.variable for wanted in conversions.values() for one in wanted}
-    return windows, choose_kept(kernel, facts, held, problem.answers, fixed, rings, has_dots, target)
+    tiles = HeldTiles(kernel, facts, held)
+    return windows, choose_kept(tiles, problem.answers, fixed, rings, has_dots, target)
 
 
 def _blocks_for_tiles(
-    kernel: Kernel,
     kept: Kept,
     problem: Problem,
-    exchanges: list[Assign],
     waiting: Set[Statement],
     peak: int,
     num_threads: int,
@@ -140,12 +139,13 @@ def _blocks_for_tiles(
     crowded = needs_whole_multiprocessor(peak, num_threads)
     if has_dots or kept.late_loads:  # what these take, peak does not tell
         return 1 if crowded else None
-    if is_straight(kernel, ("reduce",)):
-        at_once = needed_at_once(kernel, kept.facts, kept.layouts, exchanges)
-        if not waiting and is_straight(kernel):
-            return blocks_for_all_loads(at_once, problem, kept.layouts, num_threads)
+    held = kept.arrays
+    if is_straight(held.kernel, ("reduce",)):
+        at_once = needed_at_once(held, exchanges_of(held.kernel, problem.answers))
+        if not waiting and is_straight(held.kernel):
+            return blocks_for_all_loads(at_once, problem, held.layouts, num_threads)
         crowded = needs_whole_multiprocessor(at_once, num_threads)
-    return 1 if crowded else blocks_for_loads(kernel, kept.layouts, waiting, peak, num_threads)
+    return 1 if crowded else blocks_for_loads(held.kernel, held.layouts, waiting, peak, num_threads)
 
 
 def _of_used(dots: Dots, kernel: Kernel, facts: Facts) -> Dots:

@@ -10,6 +10,7 @@ In: a kernel. Out: the variables.
 from __future__ import annotations
 
 from ...ir.nodes import Assign, Call, For, If, Kernel, Variable, While
+from ...ir.structured import assigned_call
 from ...ir.walk import reachable, read_variables, statements
 from .pointers import pointer_sources, roots_of, roots_written
 
@@ -27,8 +28,8 @@ def agreed_loads(kernel: Kernel) -> frozenset[Variable]:
             continue
         for target in statement.targets:
             made_of.setdefault(target, set()).update(read)
-            if isinstance(statement.value, Call) and statement.value.op == "load" and not target.type.is_tile:
-                loads.setdefault(target, []).append(statement.value)
+            if not target.type.is_tile and (load := assigned_call(statement, "load")):
+                loads.setdefault(target, []).append(load)
     if not loads:
         return frozenset()
     written, sources = roots_written(kernel), pointer_sources(kernel)

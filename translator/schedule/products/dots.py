@@ -17,7 +17,7 @@ from ...analysis.unit_stride import unit_axes
 from ...artifact import Options, Target
 from ...hardware import CHUNK_BYTES, SWIZZLED_LINE_BYTES, WARPS_OF_WARPGROUP, WORD_BYTES
 from ...ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
-from ...ir.structured import assigns
+from ...ir.structured import assigned_call, assigns
 from ...ir.walk import computed_from, reachable, read_inside, statements
 from ..tiles.layout import Layout
 from .dot_plan import DotPlan, Dots, Operand, Side, View
@@ -44,8 +44,8 @@ ROWS_OF_WARPGROUP = 64
 def dot_statements(kernel: Kernel) -> Iterator[tuple[Assign, Call]]:
     """Every dot of a kernel, in source order."""
     for statement in statements(kernel.body):
-        if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "dot":
-            yield statement, statement.value
+        if isinstance(statement, Assign) and (dot := assigned_call(statement, "dot")):
+            yield statement, dot
 
 
 def is_box_read(statement: Statement) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from ...hardware import WARP_SIZE
 from ...ir.nodes import Assign, Call, Combine, Kernel, Note, Statement, Variable, While
 from ...ir.rewrite import with_bodies
+from ...ir.structured import assigned_call
 from ...ir.types import padded
 from ...ir.walk import assigned_variables, assignment_counts, read_variables, say_the_same, statements
 
@@ -86,9 +87,10 @@ def _noted(
 
 def _can_join(statement: Statement, assignments: Counter[Variable]) -> bool:
     """Whether a statement reduces one tile, in a way that can be spelled by fields, and several warps may have parts of it."""
-    if not (isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "reduce"):
+    call = assigned_call(statement, "reduce")
+    if call is None or not isinstance(statement, Assign):
         return False
-    call, combine = statement.value, statement.value.attribute("combine")
+    combine = call.attribute("combine")
     if len(call.args) != 1 or combine.op not in JOINED or assignments[statement.target] != 1:
         return False
     shape = call.args[0].type.shape

@@ -12,6 +12,7 @@ from dataclasses import replace
 from ...analysis.masks import CONJUNCTIONS
 from ...ir.nodes import Assign, Call, Expr, If, Kernel, Statement, Use, Variable, While
 from ...ir.rewrite import with_replaced
+from ...ir.structured import assigned_call
 from ...ir.walk import assigned_variables, only_values, statements, used_variables
 from ..accesses.pointers import pointer_sources, roots_of, written_in
 
@@ -25,13 +26,13 @@ def with_waiting_loads(kernel: Kernel) -> Kernel:
     replaced: dict[Statement, Statement] = {}
     for loop in loops:
         written = written_in((loop,), sources)
-        for load in _awaited(loop):
-            if not roots_of(load.value.args[0], sources) & written:  # type: ignore[attr-defined]
-                replaced[load] = replace(load, value=_volatile(load.value))
+        for statement, load in _awaited(loop):
+            if not roots_of(load.args[0], sources) & written:
+                replaced[statement] = replace(statement, value=_volatile(load))
     return replace(kernel, body=with_replaced(kernel.body, replaced)) if replaced else kernel
 
 
-def _awaited(loop: While) -> Iterator[Assign]:
+def _awaited(loop: While) -> Iterator[tuple[Assign, Call]]:
     """The loads on which a part of the loop's condition waits: nothing else of that part changes from trip to trip."""
     inside = list(statements((*loop.prelude, *loop.body)))
     assigned = {variable for statement in inside for variable in assigned_variables(statement)}
@@ -39,7 +40,10 @@ def _awaited(loop: While) -> Iterator[Assign]:
     for part in _parts(loop.condition, only_values(loop.prelude)):
         deciding = _deciding(inside, set(used_variables(part)) & assigned) & assigned
         if deciding <= renewed:
-            yield from (s for s in inside if isinstance(s, Assign) and deciding & set(s.targets) and _is_plain_load(s))
+            for statement in inside:
+                load = assigned_call(statement, "load")
+                if load is not None and isinstance(statement, Assign) and statement.target in deciding:
+                    yield statement, load
 
 
 def _parts(condition: Expr, definitions: dict[Variable, Expr]) -> list[Expr]:
@@ -81,12 +85,6 @@ def _deciding(inside: list[Statement], start: set[Variable]) -> set[Variable]:
     return found
 
 
-def _is_plain_load(statement: Assign) -> bool:
-    return isinstance(statement.value, Call) and statement.value.op == "load"
-
-
-def _volatile(load: Expr) -> Expr:
-    if not isinstance(load, Call):
-        raise TypeError("not a load")
+def _volatile(load: Call) -> Call:
     others = tuple((name, value) for name, value in load.attributes if name != "volatile")
     return replace(load, attributes=(*others, ("volatile", True)))

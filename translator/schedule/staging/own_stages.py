@@ -17,7 +17,7 @@ from ...analysis.facts import Facts
 from ...artifact import Target
 from ...hardware import ACCESS_BYTES, COPY_BYTES, REGISTER_STEP, WARP_SIZE, WORD_BYTES
 from ...ir.nodes import Assign, Call, For, Kernel, Literal, Statement, Variable
-from ...ir.structured import assigns, is_elementwise
+from ...ir.structured import assigned_call, assigns, is_elementwise
 from ...ir.types import padded
 from ...ir.walk import statements, top_statements, used_variables
 from ...language.dtypes import PointerType
@@ -25,7 +25,7 @@ from ..accesses.access import is_zero, plan_load
 from ..accesses.pointers import roots_of
 from ..tiles.layout import Layout, blocked
 from ..tiles.recomputed import choose_recomputed, is_exchange
-from ..tiles.registers import blocks_that_fit, peak_registers
+from ..tiles.registers import HeldTiles, blocks_that_fit, peak_registers
 from .read_ahead import Found, load_in_any_trip
 from .ring_plan import RingPlan, Rings
 
@@ -73,12 +73,8 @@ def loads_not_ahead(kernel: Kernel, facts: Facts, schedule: Schedule) -> frozens
     """
     sums = {variable for ring in schedule.rings.rings for variable in ring.running}
     own = {variable for ring in schedule.rings.rings for variable in ring.own if variable.type.is_tile}
-    loads = (
-        s for s in statements(kernel.body) if isinstance(s, Assign) and s.targets[0] in own - {*schedule.block_copies}
-    )
-    by_sums = [
-        s for s in loads if isinstance(s.value, Call) and s.value.op == "load" and sums & set(used_variables(s.value))
-    ]
+    loads = (s for s in statements(kernel.body) if assigns(s, "load") and s.target in own - {*schedule.block_copies})
+    by_sums = [s for s in loads if sums & set(used_variables(s.value))]
     return frozenset(s.target for s in by_sums if not is_copied_whole(s, schedule.layouts, facts))
 
 
@@ -215,15 +211,7 @@ def own_stages(plan: RingPlan, loop: For, held: tuple[Variable, ...]) -> int:
     return max(min(wanted, room // bytes_of_stage), 0)
 
 
-def blocks_beside_stages(
-    kernel: Kernel,
-    facts: Facts,
-    layouts: Mapping[Variable, Layout],
-    rings: Rings,
-    threads: int,
-    most_blocks: int,
-    target: Target,
-) -> int | None:
+def blocks_beside_stages(held: HeldTiles, rings: Rings, threads: int, most_blocks: int, target: Target) -> int | None:
     """The blocks that registers leave room for as stages do; None where ptxas may decide.
 
     Two blocks of 512 threads have 64 registers each: for a row that takes 32, one ptxas stays there by itself and another takes
@@ -231,23 +219,21 @@ def blocks_beside_stages(
     elements and copies of single ones, each with an address, take more registers than is foreseen, and would spill.
 
     Args:
-      kernel: the kernel.
-      facts: its facts.
-      layouts: the layouts of its tiles in registers.
-      rings: what its loops load ahead.
+      held: the tiles in registers.
+      rings: what the kernel's loops load ahead.
       threads: threads of a block.
       most_blocks: how many fit by their shared memory.
       target: the architecture.
     """
     own = {tile for ring in rings.rings for tile in ring.own if tile.type.is_tile}
-    if threads < LARGE_BLOCK or not own or not own <= layouts.keys() or any(r.kind != "own" for r in rings.rings):
+    if threads < LARGE_BLOCK or not own or not own <= held.layouts.keys() or any(r.kind != "own" for r in rings.rings):
         return None
-    loads = [s for s in statements(kernel.body) if isinstance(s, Assign) and s.targets[0] in own and assigns(s, "load")]
-    widest = all(_copy_bytes(load, layouts, facts) == ACCESS_BYTES for load in loads)
+    loads = [s for s in statements(held.kernel.body) if assigns(s, "load") and s.targets[0] in own]
+    widest = all(_copy_bytes(load, held.layouts, held.facts) == ACCESS_BYTES for load in loads)
     as_they_are = all(tile.type.dtype.itemsize == WORD_BYTES for tile in own)
     # Sums and extrema of a block of one row are tiles of one element, which count no more than those of a row alone.
-    tiles = {variable: layout for variable, layout in layouts.items() if set(variable.type.shape) != {1}}
-    fit = blocks_that_fit(peak_registers(kernel, facts, tiles) + REGISTER_STEP, threads, target)
+    tiles = held.without({variable for variable in held.layouts if set(variable.type.shape) == {1}})
+    fit = blocks_that_fit(peak_registers(tiles) + REGISTER_STEP, threads, target)
     return FEW_BLOCKS if widest and as_they_are and min(fit, most_blocks) >= FEW_BLOCKS else None
 
 
@@ -264,17 +250,18 @@ def _blocks(plan: RingPlan, threads: int) -> int:
             for target in statement.targets:
                 if target.type.is_tile and target not in nowhere:
                     layouts[target] = _shared_out(target.type.shape, threads)
-        reduces = isinstance(value, Call) and value.op == "reduce"
-        if reduces and is_exchange(statement, _shared_out(value.args[0].type.shape, threads)):  # type: ignore[attr-defined]
+        reduction = assigned_call(statement, "reduce")
+        if reduction is not None and is_exchange(statement, _shared_out(reduction.args[0].type.shape, threads)):
             exchanges.append(statement)
     in_loops = {inner for s in statements(plan.kernel.body) if isinstance(s, For) for inner in statements(s.body)}
     outside = any(exchange not in in_loops for exchange in exchanges)
-    blocks = choose_recomputed(plan.kernel, plan.facts, layouts, exchanges, frozenset(), plan.target).blocks or 0
+    held = HeldTiles(plan.kernel, plan.facts, layouts)
+    blocks = choose_recomputed(held, exchanges, frozenset(), plan.target).blocks or 0
     # Room is made for a block more, and has none left for addresses of stages; but loops over rows are often launched with
     # few blocks, so that a third one may never come.
     if blocks and (outside or blocks <= FEW_BLOCKS):
         return FEW_BLOCKS + 1
-    return blocks_that_fit(peak_registers(plan.kernel, plan.facts, layouts), threads, plan.target) or 1
+    return blocks_that_fit(peak_registers(held), threads, plan.target) or 1
 
 
 def _shared_out(shape: tuple[int, ...], threads: int) -> Layout:

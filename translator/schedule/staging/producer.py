@@ -75,10 +75,10 @@ def _scalar_definition(
     for statement in statements(kernel.body):
         if isinstance(statement, Assign) and variable in statement.targets:
             value = statement.value
-            loads_scalar = isinstance(value, Call) and value.op == "load" and not value.type.is_tile
-            if loads_scalar and (value.attribute("volatile") or written & roots_of(value.args[0], sources)):  # type: ignore[attr-defined]
+            load = _scalar_load(value)
+            if load is not None and (load.attribute("volatile") or written & roots_of(load.args[0], sources)):
                 return False
-            if variable.type.is_tile or not (is_elementwise(value) or loads_scalar):
+            if variable.type.is_tile or not (is_elementwise(value) or load is not None):
                 return False
     return True
 
@@ -122,8 +122,12 @@ def consumer_block(block: tuple[Statement, ...], loading: tuple[Statement, ...])
 
 def _only_gives_values(value: Expr) -> bool:
     """Whether an assigned expression is missed by nobody if its value is not used: computed, or a scalar that is loaded."""
-    loads_scalar = isinstance(value, Call) and value.op == "load" and not value.type.is_tile
-    return is_elementwise(value) or (loads_scalar and not value.attribute("volatile"))  # type: ignore[attr-defined]
+    load = _scalar_load(value)
+    return is_elementwise(value) or (load is not None and not load.attribute("volatile"))
+
+
+def _scalar_load(value: Expr) -> Call | None:
+    return value if isinstance(value, Call) and value.op == "load" and not value.type.is_tile else None
 
 
 def _without(block: tuple[Statement, ...], is_left_out: Callable[[Statement], bool]) -> tuple[Statement, ...]:

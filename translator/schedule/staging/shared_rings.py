@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...ir.nodes import Assign, Call, Statement, Variable
+from ...ir.nodes import Assign, Statement, Variable
+from ...ir.structured import assigned_call
 from .ring_plan import Ring
 
 
@@ -18,8 +19,8 @@ def share_rings(rings: list[Ring], replaced: dict[Statement, Statement]) -> tupl
     """The rings, each with the first one of its format (`Ring.like`); `replaced` has the loads that are tensor copies."""
     formats: dict[Variable, object] = {}
     for statement in replaced.values():
-        if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_load":
-            axes = [axis for axis in statement.value.attribute("axes") if axis is not None]
+        if isinstance(statement, Assign) and (load := assigned_call(statement, "box_load")):
+            axes = [axis for axis in load.attribute("axes") if axis is not None]
             shape = statement.target.type.shape
             sides = tuple(shape[axis] for axis in range(len(shape)) if axis != axes[-1])
             formats[statement.target] = (statement.target.type.element, sides, shape[axes[-1]])

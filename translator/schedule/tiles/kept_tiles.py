@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from ...analysis.facts import Facts
 from ...artifact import Target
 from ...frozen import frozen
 from ...ir.nodes import Assign, Kernel, Statement, Variable
-from ...ir.structured import assigns
-from ...ir.walk import statements
+from ...ir.structured import assigned_call
+from ...ir.walk import assigned_variables, statements
 from ..accesses.access import plan_load
 from ..accesses.predicated import tests_elements
 from ..staging.ring_plan import Rings
 from .late_loads import choose_late_loads
 from .layout import Layout
 from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchange
+from .registers import HeldTiles
 
 
 @frozen
@@ -27,39 +27,37 @@ class Kept:
     """See the module docstring.
 
     Attributes:
-      layouts: of the tiles that are arrays.
-      facts: as they are for who counts registers: what is computed again has none.
+      arrays: the tiles that are.
+      recomputed: those that are computed again.
+      late_loads: those that are loaded where they are used.
     """
 
-    layouts: dict[Variable, Layout]
-    facts: Facts
+    arrays: HeldTiles
     recomputed: Recomputed
     late_loads: frozenset[Variable]
 
 
 def choose_kept(
-    kernel: Kernel,
-    facts: Facts,
-    layouts: Mapping[Variable, Layout],
+    held: HeldTiles,
     answers: Mapping[Variable | Statement, Layout],
     fixed: Set[Variable],
     rings: Rings,
     has_dots: bool,
     target: Target,
 ) -> Kept:
-    """Decides for `layouts`; `answers` has those of statements as well. `fixed` tiles are arrays, and all are beside dots."""
+    """Decides for the tiles in registers; `answers` has what statements run in as well.
+
+    The `fixed` ones are arrays, and all are beside dots.
+    """
     # Threads that load ahead need no other block.
     enough = 1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
     recomputed = Recomputed()
     if not has_dots:
-        at_once = _loaded_at_once(kernel, facts, layouts)
-        exchanges = exchanges_of(kernel, answers)
-        recomputed = choose_recomputed(kernel, facts, layouts, exchanges, fixed, target, enough, at_once)
-    counted = recomputed.seen_by(facts)
-    kept = {variable: layout for variable, layout in layouts.items() if variable not in recomputed.variables}
-    late_loads = frozenset() if has_dots else choose_late_loads(kernel, counted, kept, answers, fixed, rings)
-    kept = {variable: layout for variable, layout in kept.items() if variable not in late_loads}
-    return Kept(kept, counted, recomputed, late_loads)
+        exchanges = exchanges_of(held.kernel, answers)
+        recomputed = choose_recomputed(held, exchanges, fixed, target, enough, _loaded_at_once(held))
+    kept = held.computed_again(recomputed.variables)
+    late_loads = frozenset() if has_dots else choose_late_loads(kept, answers, fixed, rings)
+    return Kept(kept.without(late_loads), recomputed, late_loads)
 
 
 def exchanges_of(kernel: Kernel, answers: Mapping[Variable | Statement, Layout]) -> list[Assign]:
@@ -71,12 +69,14 @@ def exchanges_of(kernel: Kernel, answers: Mapping[Variable | Statement, Layout])
     ]
 
 
-def _loaded_at_once(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> frozenset[Variable]:
+def _loaded_at_once(held: HeldTiles) -> frozenset[Variable]:
     """The tiles of which each access has a branch around it, which keeps the compiler from moving it to where it is used."""
+    facts, layouts = held.facts, held.layouts
     found = set()
-    for statement in statements(kernel.body):
-        if assigns(statement, "load") and statement.targets[0] in layouts:
-            (target, *_), (pointer, *rest) = statement.targets, statement.value.args  # type: ignore[attr-defined]
+    for statement in statements(held.kernel.body):
+        load = assigned_call(statement, "load")
+        if load is not None and (target := assigned_variables(statement)[0]) in layouts:
+            pointer, *rest = load.args
             environment = facts.environments[statement]
             access = plan_load(pointer, rest[0] if rest else None, layouts[target], facts, environment)
             if access.bounds or (access.width == 1 and tests_elements(access, facts, environment)):

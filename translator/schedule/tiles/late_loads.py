@@ -1,6 +1,6 @@
 """Which tiles are loaded where they are used, element by element, because they would take too many registers.
 
-In: a kernel, its facts, the layouts. Out: the tiles. Elements that are loaded one by one have a register each until they are
+In: the tiles that threads hold. Out: those of them. Elements that are loaded one by one have a register each until they are
 used, and an address. Where one statement alone reads such a tile, with nothing but loads and arithmetic in between, the tile
 becomes a function of the register's index, which loads; the compiler then has as many on their way as there is room for.
 The kernel must not write to where such a tile is loaded from: all threads wait for the loads before a store overwrites them.
@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Set
 from ...analysis.facts import Facts
 from ...frozen import frozen
 from ...hardware import COPY_BYTES, MOST_OF_THREAD, REGISTER_FILE
-from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Note, Statement, Use, Variable
-from ...ir.structured import assigns, is_elementwise
+from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Note, Statement, Use, Variable
+from ...ir.structured import assigned_call, is_elementwise
 from ...ir.walk import MOVES, assigned_variables, blocks, children, expressions, statements
 from ..accesses.access import plan_load
 from ..accesses.cache_hints import load_hint
@@ -24,7 +24,7 @@ from ..accesses.pointers import pointer_sources, roots_of, roots_written
 from ..accesses.predicated import is_predicated
 from ..staging.ring_plan import Rings
 from .layout import Layout
-from .registers import OTHER_REGISTERS, peak_registers
+from .registers import OTHER_REGISTERS, HeldTiles, peak_registers
 
 
 @frozen
@@ -41,25 +41,24 @@ class _Waiting:
 
 
 def choose_late_loads(
-    kernel: Kernel,
-    facts: Facts,
-    layouts: Mapping[Variable, Layout],
+    held: HeldTiles,
     answers: Mapping[Variable | Statement, Layout],
     fixed: Set[Variable],
     rings: Rings,
 ) -> frozenset[Variable]:
-    """Decides for the tiles in registers, `layouts`; `answers` has the layouts that stores run in as well.
+    """Decides for the tiles in registers; `answers` has the layouts that stores run in as well.
 
     The `fixed` tiles are arrays whatever is done with them, and so are those that a ring copies ahead.
     Those that are many predicated loads are loaded where they are used, all of them where the registers cannot hold them.
     """
+    kernel, facts, layouts = held.kernel, held.facts, held.layouts
     found: set[Variable] = set()
     if not layouts:
         return frozenset()
     # Of elements that are loaded one by one, cp.async takes those of 4 and 8 bytes.
     arrays = fixed | {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
     threads = 1 << next(iter(layouts.values())).thread_bits
-    room = min(REGISTER_FILE // threads, MOST_OF_THREAD) - OTHER_REGISTERS - peak_registers(kernel, facts, layouts)
+    room = min(REGISTER_FILE // threads, MOST_OF_THREAD) - OTHER_REGISTERS - peak_registers(held)
     written, sources = roots_written(kernel), pointer_sources(kernel)
     reads = Counter(
         variable for statement in statements(kernel.body) for variable in _reads(expressions(statement), facts)
@@ -72,13 +71,13 @@ def choose_late_loads(
             changed = {v for v in assigned_variables(statement) if facts.assignments[v] > 1}
             if changed:
                 waiting = {v: one for v, one in waiting.items() if not changed & one.changing}
-            if assigns(statement, "load"):
+            if isinstance(statement, Assign) and (load := assigned_call(statement, "load")):
                 target = statement.targets[0]
-                if roots_of(statement.value.args[0], sources) & written:  # type: ignore[attr-defined]
+                if roots_of(load.args[0], sources) & written:
                     continue  # a store's barrier stands in front of what it computes
                 if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
                     predicated = _is_predicated(statement, layouts[target], facts)
-                    waiting[target] = _Waiting(predicated, _changing(statement.value, facts))
+                    waiting[target] = _Waiting(predicated, _changing(load, facts))
                 continue
             late: set[Variable] = set()
             computed, same = _computed(statement, layouts, answers)

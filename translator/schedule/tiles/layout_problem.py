@@ -123,12 +123,10 @@ def find_problem(kernel: Kernel, facts: Facts, target: Target) -> Problem:
 def statement_node(statement: Statement, facts: Facts) -> Node | None:
     """The tile in whose layout a statement runs; None for a statement of scalars."""
     match statement:
-        case Assign(value=Call(op="reduce" | "load" | "repack", args=args)) | Effect(call=Call(args=args)):
-            if not any(arg.type.is_tile for arg in args):
-                return None
-            if isinstance(statement, Assign) and statement.value.op == "load":  # type: ignore[attr-defined]
-                return statement.target
-            return statement
+        case Assign(value=Call(op="load", args=args)):
+            return statement.target if any(arg.type.is_tile for arg in args) else None
+        case Assign(value=Call(op="reduce" | "repack", args=args)) | Effect(call=Call(args=args)):
+            return statement if any(arg.type.is_tile for arg in args) else None
         case Assign(value=Call(op="box_load" | "row_load")):
             return None
         case Assign(targets=(target, *_)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import field, replace
+from dataclasses import field
 
 from ...analysis.facts import Facts
 from ...artifact import Target
@@ -21,7 +21,7 @@ from ...ir.structured import is_elementwise
 from ...ir.walk import assigned_variables, bodies, children, expressions, statements, subexpressions, used_variables
 from ..accesses.cache_hints import load_hint
 from .layout import REGISTER, Layout
-from .registers import OTHER_REGISTERS, blocks_that_fit, needs_whole_multiprocessor, peak_registers
+from .registers import OTHER_REGISTERS, HeldTiles, blocks_that_fit, needs_whole_multiprocessor, peak_registers
 
 ENOUGH_BLOCKS = 3  # on a multiprocessor: while one computes, others load
 FEWEST_REGISTERS = 4  # of a tile, per thread, that is worth it
@@ -46,49 +46,42 @@ class Recomputed:
     forgotten: Mapping[Statement, tuple[Variable, ...]] = field(default_factory=dict)
     blocks: int | None = None
 
-    def seen_by(self, facts: Facts) -> Facts:
-        """The facts as they are for who counts registers: these tiles have none of their own."""
-        return replace(facts, absorbed=facts.absorbed | self.variables) if self.variables else facts
-
 
 def choose_recomputed(
-    kernel: Kernel,
-    facts: Facts,
-    layouts: Mapping[Variable, Layout],
+    held: HeldTiles,
     exchanges: list[Assign],
     fixed: Set[Variable],
     target: Target,
     enough_blocks: int = ENOUGH_BLOCKS,
     loaded_at_once: Set[Variable] = frozenset(),
 ) -> Recomputed:
-    """Decides for the tiles in registers, `layouts`; the `fixed` ones are arrays whatever they are made of.
+    """Decides for the tiles in registers; the `fixed` ones are arrays whatever they are made of.
 
     With `enough_blocks` on a multiprocessor, no room is made for another. The tiles that are `loaded_at_once` must have room
     together where they are alive together; others the compiler loads bit by bit, as they are used.
     """
-    if not exchanges or not layouts:
+    if not exchanges or not held.layouts:
         return Recomputed()
-    order = _Order(kernel)
-    found = _formulas(facts, layouts, fixed, order, MOST_PARTS)
-    chosen = Recomputed(frozenset(found))
-    kept = {variable: layout for variable, layout in layouts.items() if variable not in found}
-    if not found or not kept:
+    order = _Order(held.kernel)
+    found = _formulas(held, fixed, order, MOST_PARTS)
+    kept = held.computed_again(frozenset(found))
+    if not found or not kept.layouts:
         return Recomputed()
-    num_threads = 1 << next(iter(layouts.values())).thread_bits
-    everything = peak_registers(kernel, facts, layouts)
+    num_threads = 1 << next(iter(held.layouts.values())).thread_bits
+    everything = peak_registers(held)
     fits = everything <= REGISTER_FILE // num_threads - OTHER_REGISTERS
-    held = frozenset(exchanges)
-    before = blocks_that_fit(peak_registers(kernel, facts, layouts, held), num_threads, target)
+    waits = frozenset(exchanges)
+    before = blocks_that_fit(peak_registers(held, waits), num_threads, target)
     before = min(before, 1) if needs_whole_multiprocessor(everything, num_threads) else before
-    peak = peak_registers(kernel, chosen.seen_by(facts), kept, held)
-    peak = max(peak, peak_registers(kernel, chosen.seen_by(facts), {v: kept[v] for v in loaded_at_once & kept.keys()}))
-    margin = MARGIN if before >= PAIR or _loads_by_ptx(kernel) else 0
+    at_once = kept.without(kept.layouts.keys() - loaded_at_once)
+    peak = max(peak_registers(kept, waits), peak_registers(at_once))
+    margin = MARGIN if before >= PAIR or _loads_by_ptx(held.kernel) else 0
     after = min(blocks_that_fit(peak + margin, num_threads, target), enough_blocks)
     more = 0 < before < enough_blocks and after > before
     if fits and not more:
         return Recomputed()
-    forgotten = _forgotten(exchanges, found, facts, order, kept)
-    return replace(chosen, forgotten=forgotten, blocks=after if more else None)
+    forgotten = _forgotten(exchanges, found, held.facts, order, kept.layouts)
+    return Recomputed(frozenset(found), forgotten, after if more else None)
 
 
 def is_straight(kernel: Kernel, others: tuple[str, ...] = ()) -> bool:
@@ -100,31 +93,28 @@ def is_straight(kernel: Kernel, others: tuple[str, ...] = ()) -> bool:
     return all(is_elementwise(value) or (isinstance(value, Call) and value.op in known) for value in values)
 
 
-def needed_at_once(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], exchanges: list[Assign]) -> int:
+def needed_at_once(held: HeldTiles, exchanges: list[Assign]) -> int:
     """The registers that the tiles of a straight kernel take together.
 
     What follows element by element from what is loaded needs none there: the compiler computes it when it is stored, or
     reduced, unless it is used again behind an exchange.
     """
-    order = _Order(kernel)
+    order = _Order(held.kernel)
     places = [order.place[exchange] for exchange in exchanges]
-    found = {
-        variable: formula
-        for variable, formula in _formulas(facts, layouts, frozenset(), order, MOST_WRITTEN_OUT).items()
+    found = frozenset(
+        variable
+        for variable in _formulas(held, frozenset(), order, MOST_WRITTEN_OUT)
         if not any(order.assigned[variable] < place < max(order.read.get(variable, (0,))) for place in places)
-    }
-    loaded = {variable: layout for variable, layout in layouts.items() if variable not in found}
-    return peak_registers(kernel, Recomputed(frozenset(found)).seen_by(facts), loaded)
+    )
+    return peak_registers(held.computed_again(found))
 
 
-def _formulas(
-    facts: Facts, layouts: Mapping[Variable, Layout], fixed: Set[Variable], order: _Order, most_parts: int
-) -> dict[Variable, _Formula]:
+def _formulas(held: HeldTiles, fixed: Set[Variable], order: _Order, most_parts: int) -> dict[Variable, _Formula]:
     """The tiles that follow from others wherever they are used, in at most so many parts."""
     found: dict[Variable, _Formula] = {}
-    for variable in layouts:
-        array = variable in fixed or _is_small(layouts[variable])
-        formula = None if array else _formula(variable, facts, order, found, most_parts)
+    for variable, layout in held.layouts.items():
+        array = variable in fixed or _is_small(layout)
+        formula = None if array else _formula(variable, held.facts, order, found, most_parts)
         if formula is not None:
             found[variable] = formula
     return found

@@ -1,39 +1,66 @@
 """How many registers the tiles of a kernel keep busy, and what that says about blocks per multiprocessor.
 
-In: a kernel, its facts, the layouts. Out: the peak number of 32-bit registers per thread that hold live tiles. It is an
+In: the tiles that threads hold. Out: the peak number of 32-bit registers per thread that hold live tiles. It is an
 estimate from below: addresses, masks and temporaries come on top.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from dataclasses import replace
 
 from ...analysis.facts import Facts
 from ...artifact import Target
+from ...frozen import frozen
 from ...hardware import REGISTER_FILE
 from ...ir.nodes import Assign, Expr, For, If, Kernel, Literal, Statement, Variable, While
-from ...ir.structured import assigns, is_elementwise
+from ...ir.structured import assigned_call, is_elementwise
 from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from .layout import Layout
 
 OTHER_REGISTERS = 24  # per thread: addresses, loop counters, temporaries
 
 
-def peak_registers(
-    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], across: frozenset[Statement] | None = None
-) -> int:
+@frozen
+class HeldTiles:
+    """The tiles that a kernel's threads hold in registers.
+
+    Attributes:
+      kernel: the kernel.
+      facts: as they are for who counts registers: what is computed where it is used has none.
+      layouts: of the tiles.
+    """
+
+    kernel: Kernel
+    facts: Facts
+    layouts: Mapping[Variable, Layout]
+
+    def without(self, tiles: Set[Variable]) -> HeldTiles:
+        """The others."""
+        return replace(self, layouts={v: layout for v, layout in self.layouts.items() if v not in tiles})
+
+    def computed_again(self, tiles: Set[Variable]) -> HeldTiles:
+        """The others, where some are computed again from them wherever they are used."""
+        facts = replace(self.facts, absorbed=self.facts.absorbed | tiles) if tiles else self.facts
+        return replace(self.without(tiles), facts=facts)
+
+
+def peak_registers(held: HeldTiles, across: Set[Statement] | None = None) -> int:
     """The peak over all statements, or of what is kept across these statements."""
+    facts, layouts = held.facts, held.layouts
     sizes = {variable: register_count(variable, layout) for variable, layout in layouts.items()}
     sizes |= {v: 0 for v in layouts if isinstance(facts.definitions.get(v), Literal)}  # a number stands at its use
-    for statement in statements(kernel.body):
+    for statement in statements(held.kernel.body):
         # A widened load is kept narrow until it is used: the conversion costs nothing where it is needed. A sum that is
         # rounded for its store has been held until then.
-        if assigns(statement, "cast") and not statement.value.attribute("for_store"):  # type: ignore[attr-defined]
-            sources = [v for v in used_variables(statement.value) if v in sizes]
-            if sources and statement.target in sizes:
-                sizes[statement.target] = min(sizes[statement.target], sizes[sources[0]])
+        cast = assigned_call(statement, "cast")
+        if cast is not None and not cast.attribute("for_store"):
+            (target,) = assigned_variables(statement)
+            sources = [v for v in used_variables(cast) if v in sizes]
+            if sources and target in sizes:
+                sizes[target] = min(sizes[target], sizes[sources[0]])
                 sizes[sources[0]] = 0
-    _, peak = _walk(kernel.body, frozenset(), sizes, facts, across)
+    _, peak = _walk(held.kernel.body, frozenset(), sizes, facts, across)
     return peak
 
 
@@ -42,9 +69,7 @@ def blocks_that_fit(registers: int, num_threads: int, target: Target) -> int:
     return min(REGISTER_FILE // ((registers + OTHER_REGISTERS) * num_threads), target.resident_blocks(num_threads))
 
 
-def choose_shared(
-    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], num_threads: int, shared_bytes: int
-) -> frozenset[Variable]:
+def choose_shared(held: HeldTiles, num_threads: int, shared_bytes: int) -> frozenset[Variable]:
     """Tiles that live in shared memory because the registers cannot hold everything.
 
     Candidates are accumulators: tiles of 32 bits that elementwise statements assign more than once. Each thread keeps its
@@ -52,11 +77,10 @@ def choose_shared(
     """
     budget = REGISTER_FILE // num_threads - OTHER_REGISTERS
     chosen: set[Variable] = set()
-    for variable in _accumulators(kernel, facts, layouts):
-        kept = {v: layout for v, layout in layouts.items() if v not in chosen}
-        if peak_registers(kernel, facts, kept) <= budget:
+    for variable in _accumulators(held):
+        if peak_registers(held.without(chosen)) <= budget:
             break
-        needed = register_count(variable, layouts[variable]) * num_threads * 4
+        needed = register_count(variable, held.layouts[variable]) * num_threads * 4
         if needed <= shared_bytes:
             chosen.add(variable)
             shared_bytes -= needed
@@ -71,16 +95,16 @@ def blocks_beside(
     return target.max_dynamic_shared_bytes // needed if needed else target.resident_blocks(threads)
 
 
-def _accumulators(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> list[Variable]:
+def _accumulators(held: HeldTiles) -> list[Variable]:
     structured = {
         target
-        for statement in statements(kernel.body)
+        for statement in statements(held.kernel.body)
         if isinstance(statement, Assign) and not is_elementwise(statement.value)
         for target in statement.targets
     }
     return [
-        v for v in layouts
-        if facts.assignments[v] > 1 and v not in structured and not v.type.is_pointer and v.type.dtype.bits == 32
+        v for v in held.layouts
+        if held.facts.assignments[v] > 1 and v not in structured and not v.type.is_pointer and v.type.dtype.bits == 32
     ]  # fmt: skip
 
 
@@ -100,7 +124,7 @@ def _walk(
     after: frozenset[Variable],
     sizes: Mapping[Variable, int],
     facts: Facts,
-    across: frozenset[Statement] | None,
+    across: Set[Statement] | None,
 ) -> tuple[frozenset[Variable], int]:
     """(live before the block, peak inside), from the last statement to the first."""
     live, peak = after, 0

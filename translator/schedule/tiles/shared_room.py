@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...ir.nodes import Assign, Call, Kernel, Variable
+from ...ir.nodes import Kernel, Variable
+from ...ir.structured import assigns
 from ...ir.walk import statements
 from ..products.shared_tiles import SharedTile
 from ..staging.own_stages import SHARED_FOR_REDUCTIONS
@@ -50,5 +51,4 @@ def _held_bytes(layout: Layout | None, variable: Variable, threads: int) -> int:
 
 def _reduces_to_tiles(kernel: Kernel) -> bool:
     """Whether partial results of a reduction are tiles, not numbers."""
-    calls = (s for s in statements(kernel.body) if isinstance(s, Assign) and isinstance(s.value, Call))
-    return any(s.value.op == "reduce" and s.targets[0].type.is_tile for s in calls)  # type: ignore[attr-defined]
+    return any(assigns(s, "reduce") and s.targets[0].type.is_tile for s in statements(kernel.body))
