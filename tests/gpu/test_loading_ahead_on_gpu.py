@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_on_gpu import from_gpu, run_everywhere, to_gpu  # noqa: F401
+from unit.test_evict_first import *
 from unit.test_own_stages import *
 from unit.test_read_ahead import *
 from unit.test_running_totals import *

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tilewright as triton
@@ -38,10 +40,10 @@ def plain_product(a_ptr, b_ptr, c_ptr, N, K, BM: tl.constexpr, BN: tl.constexpr,
     tl.store(c_ptr + m[:, None] * N + n[None, :], total)
 
 
-def text_of(kernel: object, signature: str) -> str:
+def text_of(kernel: object, signature: str, num_warps: int = 1) -> str:
     """The text for sm_80, where no tensor copies are."""
     return translate_stages(
-        kernel, parse_signature(kernel, signature), Options(num_warps=1, num_stages=3), find_target("sm_80")
+        kernel, parse_signature(kernel, signature), Options(num_warps=num_warps, num_stages=3), find_target("sm_80")
     ).artifact.source
 
 
@@ -69,3 +71,42 @@ def test_products_are_exact(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scale, c = np.array([0.5, 2.0, 1.0, -1.0], np.float32), np.full((16, n), np.nan, np.float32)
     product[(2,)](a, b, scale, c, n, k, BM=16, BN=64, BK=64, num_warps=1, num_stages=3)
     np.testing.assert_array_equal(c, a.astype(np.float64) @ (b.T * np.repeat(scale, 64)[:, None].astype(np.float64)))
+
+
+@triton.jit
+def packed_product(a_ptr, b_ptr, scale_ptr, c_ptr, M, N: tl.constexpr, K: tl.constexpr, BN: tl.constexpr,
+                   BK: tl.constexpr, PARTS: tl.constexpr):  # fmt: skip
+    # Weights of 4 bits, eight along K in a word, with a scale for 128 of them and a column; parts of K are added up.
+    part = tl.program_id(1)
+    blocks = K // BK
+    first = part * blocks // PARTS
+    m, k = tl.arange(0, 16), tl.arange(0, BK)
+    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    a_ptrs = a_ptr + m[:, None] * K + (first * BK + k)[None, :]
+    b_ptrs = b_ptr + (first * (BK // 8) + k // 8)[:, None] * N + n[None, :]
+    shifts = (k % 8) * 4
+    total = tl.zeros((16, BN), dtype=tl.float32)
+    for block in range(first, (part + 1) * blocks // PARTS):
+        a = tl.load(a_ptrs, mask=m[:, None] < M, other=0.0)
+        words = tl.load(b_ptrs, eviction_policy="evict_first")
+        scale = tl.load(scale_ptr + block * BK // 128 * N + n, eviction_policy="evict_first")
+        b = (((words >> shifts[:, None]) & 15) - 8).to(tl.float16)
+        total = tl.dot(a, b * scale[None, :], total)
+        a_ptrs += BK
+        b_ptrs += BK // 8 * N
+    tl.atomic_add(c_ptr + m[:, None] * N + n[None, :], total, mask=m[:, None] < M)
+
+
+def test_copies_with_a_policy_run(run_everywhere: Any) -> None:
+    """A copy got its policy from another register by ptxas of CUDA 13.0 to 13.3, unless the place it copies to is masked."""
+    rng = np.random.default_rng(6)
+    a = rng.integers(-2, 3, (16, 1024)).astype(np.float16)
+    words = rng.integers(-(2**31), 2**31, (128, 128)).astype(np.int32)
+    scale = rng.integers(1, 3, (8, 128)).astype(np.float16)
+    args = (a, words, scale, np.zeros((16, 128), np.float32), 16, 128, 1024, 64, 128, 2)
+    c = run_everywhere(packed_product, (2, 2), *args, num_warps=4, num_stages=3)[3]
+    nibbles = (words[:, None, :] >> np.arange(0, 32, 4)[None, :, None]) & 15
+    weights = (nibbles.reshape(1024, 128) - 8.0) * np.repeat(scale.astype(float), 128, 0)
+    np.testing.assert_array_equal(c, a.astype(float) @ weights)
+    text = text_of(packed_product, "*fp16:16, *i32:16, *fp16:16, *fp32:16, i32:16, 128, 1024, 64, 128, 2", 4)
+    assert text.count('"r"(shared_address(dst) & 0xffffff), "l"(src), "r"(bytes), "l"(policy)') == 2
