@@ -317,13 +317,13 @@ class AxisNames:
         value, said = str(count), ""
         if span is not None and symbol and padded(named.side) == named.side:
             value, said = (f"{symbol} / {named.threads}", f"{count} ") if named.threads else (symbol, "")
+        of_tile = "" if tile == "a tile" else f" of {tile}"
         comment = f"{said}{noun}s of {tile} per thread"
         if padded(named.side) != named.side:
-            comment = f"{noun}s per thread: {named.side} padded to {padded(named.side)}"
+            comment = f"{noun}s{of_tile} per thread: {named.side} padded to {padded(named.side)}"
         if count > 1 and named.count != symbol and all(known.name != named.count for known in self.constants):
             self.constants.append(Constant(named.count, value, comment))
         if named.run > 1:
-            of_tile = "" if tile == "a tile" else f" of {tile}"
             comment = f"consecutive {noun}s{of_tile} per thread"
             comment = comment if len(comment) <= COMMENT_ROOM else f"consecutive {noun}s{of_tile}"
             self.constants.append(Constant(named.vector, str(named.run), comment))
