@@ -448,7 +448,7 @@ def test_the_kernels_own_file_is_never_overwritten(tmp_path: Path, capsys: pytes
     source = "import tilewright as triton\n\n\n@triton.jit\ndef nothing(x_ptr):\n    pass\n"
     file.write_text(source)
     assert main(["translate", f"{file}:nothing", "--signature", "*fp32", "-o", str(file), "--force"]) == 1
-    assert "the kernel's own file" in capsys.readouterr().err
+    assert "the program's own file" in capsys.readouterr().err
     assert file.read_text() == source
 
 
