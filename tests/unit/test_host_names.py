@@ -44,7 +44,7 @@ def test_the_active_driver_speaks_of_the_host(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_driver_has_no_other_names() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'passive'"):
+    with pytest.raises(AttributeError, match="has no 'passive'; did you mean triton.runtime.driver.active"):
         _ = driver.passive
     with pytest.raises(AttributeError, match=r"taken out: pass a .*TensorDescriptor to the kernel"):
         _ = driver.active.utils.fill_2d_tma_descriptor
