@@ -31,6 +31,7 @@ import everyday_numerics_cases
 import everyday_product_cases
 import everyday_sequence_cases
 import everyday_shares_cases
+import everyday_signals_cases
 import everyday_steps_cases
 import everyday_tasks_cases
 import torch
@@ -50,6 +51,7 @@ SOURCES = {
     "everyday_neighbours.py": everyday_neighbours_cases.CASES,
     "everyday_fields.py": everyday_fields_cases.CASES,
     "everyday_shares.py": everyday_shares_cases.CASES,
+    "everyday_signals.py": everyday_signals_cases.CASES,
     "everyday_steps.py": everyday_steps_cases.CASES,
     "everyday_tasks.py": everyday_tasks_cases.CASES,
 }

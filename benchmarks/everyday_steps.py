@@ -1,4 +1,4 @@
-"""Kernels of steps: gradients, optimizers, losses, physics on grids, hashes, images, ragged batches.
+"""Kernels of steps: gradients, optimizers, losses, physics on grids, images, ragged batches.
 
 `everyday.py` times them.
 """
@@ -220,21 +220,6 @@ def jagged_softmax(x_ptr, starts_ptr, out_ptr, D: tl.constexpr, BL: tl.constexpr
 
 
 @triton.jit
-def row_hash(x_ptr, out_ptr, n_rows, W: tl.constexpr, BLOCK: tl.constexpr):
-    """FNV-like with rotations, one row of words for each place in the tile."""
-    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = rows < n_rows
-    h = tl.full((BLOCK,), 0x811C9DC5, tl.uint32)
-    for i in range(W):
-        word = tl.load(x_ptr + rows * W + i, mask=mask, other=0).to(tl.uint32)
-        h = h ^ (word * 0xCC9E2D51)
-        h = (h << 13) | (h >> 19)
-        h = h * 5 + 0xE6546B64
-    h = (h ^ (h >> 16)) * 0x85EBCA6B
-    tl.store(out_ptr + rows, (h ^ (h >> 13)).to(tl.int32, bitcast=True), mask=mask)
-
-
-@triton.jit
 def yuv_of_rgb(rgb_ptr, y_ptr, u_ptr, v_ptr, n, BLOCK: tl.constexpr):
     """Interleaved bytes to three planes of bytes."""
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -352,27 +337,6 @@ def gru_cell(gx_ptr, gh_ptr, h_ptr, out_ptr, D, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def edit_distance(a_ptr, b_ptr, out_ptr, n, L: tl.constexpr, BLOCK: tl.constexpr):
-    """Two strings of L letters for each place in the tile, row by row of the table; rows lie in global memory."""
-    pair = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = pair < n
-    row = out_ptr + pair * (L + 1)
-    for j in range(L + 1):
-        tl.store(row + j, tl.zeros((BLOCK,), tl.int32) + j, mask=mask)
-    for i in range(1, L + 1):
-        letter = tl.load(a_ptr + (i - 1) * n + pair, mask=mask, other=0)
-        corner = tl.load(row, mask=mask, other=0)
-        left = tl.zeros((BLOCK,), tl.int32) + i
-        tl.store(row, left, mask=mask)
-        for j in range(1, L + 1):
-            above = tl.load(row + j, mask=mask, other=0)
-            other = tl.load(b_ptr + (j - 1) * n + pair, mask=mask, other=0)
-            cost = tl.minimum(tl.minimum(above, left) + 1, corner + (letter != other).to(tl.int32))
-            tl.store(row + j, cost, mask=mask)
-            corner, left = above, cost
-
-
-@triton.jit
 def triangular_solve(l_ptr, b_ptr, x_ptr, N: tl.constexpr, K: tl.constexpr):
     """A lower triangle of N x N and K right sides for each program, forwards."""
     p = tl.program_id(0)
@@ -484,39 +448,3 @@ def power_iteration(a_ptr, x_ptr, out_ptr, N: tl.constexpr, STEPS: tl.constexpr)
         y = tl.sum(a * x[:, None], 0)
         x = y * tl.rsqrt(tl.sum(y * y, 0))
     tl.store(out_ptr + p * N + rows, x)
-
-
-@triton.jit
-def fir_bank(x_ptr, taps_ptr, out_ptr, T, TAPS: tl.constexpr, BT: tl.constexpr, BF: tl.constexpr):
-    """Several filters over one signal."""
-    f = tl.program_id(1) * BF + tl.arange(0, BF)
-    t = tl.program_id(0) * BT + tl.arange(0, BT)
-    acc = tl.zeros((BF, BT), tl.float32)
-    for i in range(TAPS):
-        w = tl.load(taps_ptr + f * TAPS + i)
-        x = tl.load(x_ptr + t - i, mask=(t >= i) & (t < T), other=0.0)
-        acc += w[:, None] * x[None, :]
-    tl.store(out_ptr + f[:, None] * T + t[None, :], acc, mask=t[None, :] < T)
-
-
-@triton.jit
-def ctc_forward(logp_ptr, labels_ptr, out_ptr, T, V, S: tl.constexpr, L):
-    """The sums along time of CTC, places of the label beside each other in a tile; neighbours by a row in memory."""
-    b = tl.program_id(0)
-    s = tl.arange(0, S)
-    label = tl.load(labels_ptr + b * L + s // 2, mask=(s % 2 == 1) & (s < 2 * L), other=0)
-    before = tl.load(labels_ptr + b * L + s // 2 - 1, mask=(s % 2 == 1) & (s >= 3) & (s < 2 * L), other=0)
-    skips = (s % 2 == 1) & (s >= 3) & (label != before)
-    row = out_ptr + b * (S + 2) + 2
-    first = tl.load(logp_ptr + b * T * V + label)
-    alpha = tl.where(s < 2, first, -1e30)
-    for t in range(1, T):
-        tl.store(row + s, alpha)
-        tl.debug_barrier()
-        one = tl.load(row + s - 1, mask=s >= 1, other=-1e30)
-        two = tl.load(row + s - 2, mask=skips, other=-1e30)
-        tl.debug_barrier()
-        top = tl.maximum(alpha, tl.maximum(one, two))
-        total = tl.exp(alpha - top) + tl.exp(one - top) + tl.exp(two - top)
-        alpha = top + tl.log(total) + tl.load(logp_ptr + (b * T + t) * V + label)
-    tl.store(row + s, alpha)

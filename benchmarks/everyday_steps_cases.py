@@ -186,42 +186,6 @@ def jagged_softmax(batch: int, longest: int, d: int) -> Problem:
     return Problem((batch,), (x, starts, out), {"D": d, "BL": 32}, out, reference, 12 * x.numel())
 
 
-def row_hash(n: int, words: int) -> Problem:
-    x, out = integers(WORD - 1, n, words), empty(n, dtype=torch.int32)
-
-    def reference() -> torch.Tensor:
-        low = 0xFFFFFFFF
-        h = torch.full((n,), 0x811C9DC5, dtype=torch.int64, device=x.device)
-        for i in range(words):
-            h = h ^ ((x[:, i].long() * (0xCC9E2D51 - (1 << 32))) & low)
-            h = ((h << 13) | (h >> 19)) & low
-            h = (h * 5 + 0xE6546B64) & low
-        h = ((h ^ (h >> 16)) * (0x85EBCA6B - (1 << 32))) & low
-        h = h ^ (h >> 13)
-        return torch.where(h >= WORD, h - 2 * WORD, h)
-
-    return Problem((cdiv(n, 256),), (x, out, n), {"W": words, "BLOCK": 256}, out, reference, 4 * n * words, 1e-9)
-
-
-def edit_distance(n: int, length: int) -> Problem:
-    a = integers(4, length, n, dtype=torch.int8)
-    b = torch.where(torch.rand(length, n, device=DEVICE[0]) < 0.7, a, integers(4, length, n, dtype=torch.int8))
-    out = empty(n, length + 1, dtype=torch.int32)
-
-    def reference() -> torch.Tensor:
-        row = torch.arange(length + 1, device=a.device).expand(n, -1).clone()
-        for i in range(length):
-            new = [torch.full((n,), i + 1, device=a.device)]
-            for j in range(length):
-                cost = (a[i] != b[j]).long()
-                new.append(torch.minimum(torch.minimum(row[:, j + 1], new[-1]) + 1, row[:, j] + cost))
-            row = torch.stack(new, 1)
-        return row
-
-    args = (a, b, out, n, length, 128)
-    return Problem((cdiv(n, 128),), args, {}, out, reference, 8 * n * length * length, 1e-9, unit="Top/s")
-
-
 def index_add_rows(n: int, d: int, rows: int) -> Problem:
     x, index, out = randn(n, d, dtype=F32), integers(rows, n), zeros(rows, d)
 
@@ -230,26 +194,6 @@ def index_add_rows(n: int, d: int, rows: int) -> Problem:
 
     args = (x, index, out, n, d, 16)
     return Problem((cdiv(n, 16),), args, {}, out, reference, 12 * n * d, zeroed=True)
-
-
-def ctc_forward(batch: int, steps: int, letters: int, places: int) -> Problem:
-    logp = torch.log_softmax(randn(batch, steps, letters, dtype=F32), 2)
-    labels = integers(letters, batch, places // 2, low=1)
-    out = empty(batch, places + 2, dtype=F32)
-
-    def reference() -> torch.Tensor:
-        label = F.pad(labels.long()[:, :, None], (1, 0)).reshape(batch, places)
-        skips = F.pad((label[:, 2:] != label[:, :-2]) & (label[:, 2:] > 0), (2, 0))
-        at = lambda t: logp[:, t].double().gather(1, label)
-        alpha = torch.where(torch.arange(places, device=logp.device) < 2, at(0), -1e30)
-        for t in range(1, steps):
-            one = F.pad(alpha[:, :-1], (1, 0), value=-1e30)
-            two = torch.where(skips, F.pad(alpha[:, :-2], (2, 0), value=-1e30), -1e30)
-            alpha = torch.logsumexp(torch.stack([alpha, one, two]), 0) + at(t)
-        return alpha
-
-    args = (logp, labels, out, steps, letters, places, places // 2)
-    return Problem((batch,), args, {}, out[:, 2:], reference, 4 * batch * steps * places)
 
 
 # ------------------------------------------------------------------------------------------------------ images
@@ -394,13 +338,6 @@ def power_iteration(count: int, n: int, steps: int) -> Problem:
     return Problem((count,), (a, x, out, n, steps), {}, out, reference, 2 * count * steps * n * n, unit=TFLOPS)
 
 
-def fir_bank(t: int, filters: int, taps: int) -> Problem:
-    x, w, out = randn(t, dtype=F32), randn(filters, taps, dtype=F32), empty(filters, t, dtype=F32)
-    reference = lambda: F.conv1d(F.pad(x.double(), (taps - 1, 0))[None, None], w.double().flip(1)[:, None])[0]
-    grid, meta = (cdiv(t, 256), filters // 8), {"TAPS": taps, "BT": 256, "BF": 8}
-    return Problem(grid, (x, w, out, t), meta, out, reference, 2 * t * filters * taps, unit=TFLOPS)
-
-
 # A function that makes the problem, and the sizes to time and to check on the CPU.
 CASES: tuple[tuple[Callable[..., Problem], tuple[int, ...], tuple[int, ...]], ...] = (
     (rms_norm_backward, (16384, 4096), (9, 200)),
@@ -416,10 +353,7 @@ CASES: tuple[tuple[Callable[..., Problem], tuple[int, ...], tuple[int, ...]], ..
     (black_scholes, (1 << 26,), (3000,)),
     (jagged_to_padded, (512, 1024, 256), (3, 40, 32)),
     (jagged_softmax, (1024, 1024, 128), (3, 70, 32)),
-    (row_hash, (1 << 22, 16), (300, 4)),
-    (edit_distance, (1 << 17, 24), (150, 4)),
     (index_add_rows, (1 << 19, 128, 1 << 16), (40, 32, 7)),
-    (ctc_forward, (256, 512, 64, 256), (2, 6, 10, 16)),
     (yuv_of_rgb, (8192, 8192), (20, 70)),
     (dilate, (8192, 8192), (20, 300)),
     (warp_affine, (8192, 8192), (30, 70)),
@@ -432,5 +366,4 @@ CASES: tuple[tuple[Callable[..., Problem], tuple[int, ...], tuple[int, ...]], ..
     (grouped_decode, (256, 4, 4096, 128), (2, 4, 70, 32)),
     (rotary_heads, (8, 2048, 32, 128), (2, 20, 2, 32)),
     (power_iteration, (8192, 128, 10), (2, 32, 3)),
-    (fir_bank, (1 << 20, 32, 32), (600, 8, 5)),
 )

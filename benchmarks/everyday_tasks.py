@@ -1,4 +1,4 @@
-"""Kernels of tasks: losses of detection and ranking, sampling, statistics, simulations, layers of graphs and of speech.
+"""Kernels of tasks: losses of detection and ranking, sampling, statistics, simulations, graphs, layers of models.
 
 `everyday.py` times them.
 """
@@ -265,42 +265,6 @@ def distance_matrix_min(a_ptr, b_ptr, out_ptr, n, m, D: tl.constexpr, BN: tl.con
 
 
 @triton.jit
-def spectrogram_power(re_ptr, im_ptr, mel_ptr, out_ptr, frames, bins, MELS: tl.constexpr, BF: tl.constexpr,
-                      BB: tl.constexpr):  # fmt: skip
-    """The logarithm of mel bands of a spectrum's power."""
-    rf = tl.program_id(0) * BF + tl.arange(0, BF)
-    rm = tl.arange(0, MELS)
-    acc = tl.zeros((BF, MELS), tl.float32)
-    for b0 in range(0, bins, BB):
-        rb = b0 + tl.arange(0, BB)
-        at = rf[:, None] * bins + rb[None, :]
-        inside = (rf[:, None] < frames) & (rb[None, :] < bins)
-        re = tl.load(re_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        im = tl.load(im_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        mel = tl.load(mel_ptr + rb[:, None] * MELS + rm[None, :], mask=rb[:, None] < bins, other=0.0)
-        acc = tl.dot((re * re + im * im).to(tl.bfloat16), mel, acc)
-    tl.store(out_ptr + rf[:, None] * MELS + rm[None, :], tl.log(tl.maximum(acc, 1e-10)), mask=rf[:, None] < frames)
-
-
-@triton.jit
-def glu_conv_tail(x_ptr, w_ptr, b_ptr, out_ptr, T, C, K: tl.constexpr, BT: tl.constexpr, BC: tl.constexpr):
-    """A gated unit, then a filter along time for each channel: what a conformer's block does; channels last."""
-    t = tl.program_id(0) * BT + tl.arange(0, BT)
-    c = tl.program_id(1) * BC + tl.arange(0, BC)
-    batch = tl.program_id(2)
-    acc = tl.zeros((BT, BC), tl.float32) + tl.load(b_ptr + c)[None, :]
-    for k in tl.static_range(K):
-        tt = t + k - K // 2
-        inside = (tt[:, None] >= 0) & (tt[:, None] < T)
-        at = x_ptr + (batch * T + tt[:, None]) * 2 * C + c[None, :]
-        value = tl.load(at, mask=inside, other=0.0).to(tl.float32)
-        gate = tl.load(at + C, mask=inside, other=0.0).to(tl.float32)
-        acc += value * tl.sigmoid(gate) * tl.load(w_ptr + k * C + c)[None, :]
-    at = out_ptr + (batch * T + t[:, None]) * C + c[None, :]
-    tl.store(at, (acc * tl.sigmoid(acc)).to(tl.float16), mask=t[:, None] < T)
-
-
-@triton.jit
 def unfold_patches(x_ptr, out_ptr, C, H, W, P: tl.constexpr, BLOCK: tl.constexpr):
     """Pictures [C, H, W] to rows of patches [P, P, C], for a vision transformer."""
     patch, image = tl.program_id(0), tl.program_id(1)
@@ -394,20 +358,6 @@ def quaternion_rotate(q_ptr, v_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def ema_scan(x_ptr, a_ptr, out_ptr, T, C, BC: tl.constexpr):
-    """A moving average along time for each channel, with a factor of its own."""
-    c = tl.program_id(0) * BC + tl.arange(0, BC)
-    batch = tl.program_id(1)
-    mask = c < C
-    a = tl.load(a_ptr + c, mask=mask, other=0.0)
-    state = tl.zeros((BC,), tl.float32)
-    for t in range(T):
-        x = tl.load(x_ptr + (batch * T + t) * C + c, mask=mask, other=0.0).to(tl.float32)
-        state = a * state + (1 - a) * x
-        tl.store(out_ptr + (batch * T + t) * C + c, state.to(tl.float16), mask=mask)
-
-
-@triton.jit
 def cross_product_attention(q_ptr, k_ptr, v_ptr, out_ptr, L, D: tl.constexpr, W: tl.constexpr, BQ: tl.constexpr):
     """Attention of each place to W places around it, by products of elements."""
     head = tl.program_id(1)
@@ -486,19 +436,3 @@ def matrix_exp_step(a_ptr, x_ptr, out_ptr, N: tl.constexpr, TERMS: tl.constexpr)
         term = (tl.dot(a, term) / k).to(tl.float16)
         total += term.to(tl.float32)
     tl.store(out_ptr + p * N * 16 + i[:, None] * 16 + c[None, :], total)
-
-
-@triton.jit
-def find_runs(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    """How far each element's run of equal values goes, up to 32, by looking ahead."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + i, mask=i < n, other=0)
-    going = i < n
-    length = tl.zeros((BLOCK,), tl.int32)
-    step = 1
-    while (tl.max(going.to(tl.int32), 0) > 0) & (step <= 32):
-        length += going.to(tl.int32)
-        ahead = tl.load(x_ptr + i + step, mask=going & (i + step < n), other=-1)
-        going = going & (ahead == x)
-        step += 1
-    tl.store(out_ptr + i, length, mask=i < n)

@@ -131,19 +131,6 @@ def absmax_columns(rows: int, cols: int) -> Problem:
     return Problem(grid, (x, out, rows, cols), meta, out, reference, 2 * x.numel(), zeroed=True)
 
 
-def find_runs(n: int) -> Problem:
-    x, out = integers(2, n), empty(n, dtype=torch.int32)
-
-    def reference() -> torch.Tensor:
-        length, going = torch.zeros(n, device=x.device), torch.ones(n, dtype=torch.bool, device=x.device)
-        for step in range(1, 33):
-            length += going
-            going = going & (F.pad(x, (0, step), value=-1)[step:] == x)
-        return length
-
-    return Problem((cdiv(n, 1024),), (x, out, n), {"BLOCK": 1024}, out, reference, 8 * n, 1e-9)
-
-
 # ------------------------------------------------------------------------------------------------------ simulations
 
 
@@ -252,26 +239,7 @@ def distance_matrix_min(n: int, m: int, d: int) -> Problem:
     return Problem((cdiv(n, 128),), args, meta, out, reference, 2 * n * m * d, 1e-2, unit=TFLOPS)
 
 
-# ---------------------------------------------------------------------------------------------- speech, images, models
-
-
-def spectrogram_power(frames: int, bins: int, mels: int) -> Problem:
-    re, im, mel = randn(frames, bins, dtype=BF16), randn(frames, bins, dtype=BF16), uniform(bins, mels).to(BF16)
-    out = empty(frames, mels, dtype=F32)
-    reference = lambda: torch.log((re.double() ** 2 + im.double() ** 2) @ mel.double())
-    args, meta = (re, im, mel, out, frames, bins), {"MELS": mels, "BF": 64, "BB": 64}
-    return Problem((cdiv(frames, 64),), args, meta, out, reference, 4 * re.numel())
-
-
-def glu_conv_tail(batch: int, t: int, c: int, k: int) -> Problem:
-    x, w, b, out = randn(batch, t, 2 * c), randn(k, c, dtype=F32) * k**-0.5, randn(c, dtype=F32), empty(batch, t, c)
-
-    def reference() -> torch.Tensor:
-        y = (x[..., :c].double() * torch.sigmoid(x[..., c:].double())).mT
-        return F.silu(F.conv1d(y, w.double().T[:, None], b.double(), padding=k // 2, groups=c)).mT
-
-    grid, meta = (cdiv(t, 32), c // 64, batch), {"K": k, "BT": 32, "BC": 64}
-    return Problem(grid, (x, w, b, out, t, c), meta, out, reference, 6 * batch * t * c, 1e-2)
+# --------------------------------------------------------------------------------------------------- images, models
 
 
 def unfold_patches(images: int, c: int, h: int, w: int, p: int) -> Problem:
@@ -318,20 +286,6 @@ def bmm_small(n: int, s: int) -> Problem:
     return Problem((cdiv(n, 16),), (a, b, out, n), {"S": s, "BB": 16}, out, reference, 12 * n * s * s)
 
 
-def ema_scan(batch: int, t: int, c: int) -> Problem:
-    x, a, out = randn(batch, t, c), uniform(c), empty(batch, t, c)
-
-    def reference() -> torch.Tensor:
-        state, rows = zeros(batch, c, dtype=torch.float64), []
-        for i in range(t):
-            state = a.double() * state + (1 - a.double()) * x[:, i].double()
-            rows.append(state)
-        return torch.stack(rows, 1)
-
-    grid, meta = (cdiv(c, 128), batch), {"BC": 128, "num_warps": 4}
-    return Problem(grid, (x, a, out, t, c), meta, out, reference, 4 * x.numel(), 1e-2)
-
-
 def cross_product_attention(heads: int, length: int, d: int, w: int) -> Problem:
     q, k, v, out = (randn(heads, length, d) for _ in range(4))
 
@@ -376,7 +330,6 @@ CASES: tuple[tuple[Callable[..., Problem], tuple[int, ...], tuple[int, ...]], ..
     (standardize_columns, (8192, 8192), (100, 40)),
     (moments, (8192, 8192), (3, 1500)),
     (absmax_columns, (16384, 8192), (150, 70)),
-    (find_runs, (1 << 24,), (1500,)),
     (lennard_jones, (1 << 20, 32), (300, 5)),
     (advect, (8192, 8192), (20, 70)),
     (pressure_rhs, (8192, 8192), (5, 300)),
@@ -385,14 +338,11 @@ CASES: tuple[tuple[Callable[..., Problem], tuple[int, ...], tuple[int, ...]], ..
     (graph_mean, (1 << 17, 32, 128), (20, 5, 64)),
     (edge_messages, (1 << 16, 1 << 20, 64), (20, 50, 32)),
     (distance_matrix_min, (16384, 16384, 64), (150, 100, 32)),
-    (spectrogram_power, (1 << 17, 513, 128), (70, 100, 64)),
-    (glu_conv_tail, (16, 4096, 512, 7), (2, 40, 64, 3)),
     (unfold_patches, (64, 3, 448, 448, 14), (2, 3, 12, 12, 4)),
     (space_norm, (16, 256, 16384), (2, 32, 70)),
     (blend_experts, (16384, 4, 4096), (5, 2, 300)),
     (kv_append, (32768, 8, 128), (5, 2, 64)),
     (bmm_small, (1 << 19, 8), (40, 8)),
-    (ema_scan, (64, 2048, 1024), (2, 20, 200)),
     (cross_product_attention, (64, 4096, 64, 16), (2, 70, 32, 3)),
     (mask_tokens, (16384, 4096), (3, 1200)),
     (matrix_exp_step, (8192, 64, 8), (2, 32, 6)),

@@ -34,6 +34,7 @@ class Elsewhere:
 def stream(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
     """The current stream by device."""
     streams = {0: 0, 1: 77}
+    CURRENT[:] = [0]
     monkeypatch.setattr(driver, "current_stream", lambda device: streams[device])
     monkeypatch.setattr(driver, "in_context", current)
     return streams
