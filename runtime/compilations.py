@@ -34,11 +34,11 @@ class Compilations:
         self._making: dict[Key, ForkLock] = {}
         self._known: list[dict[str, Any]] = []  # what was compiled, for the log
 
-    def found(self, call: Call, options: Options, mode: str, device: int) -> CompiledKernel:
+    def found(self, call: Call, grid: tuple[int, int, int], options: Options, mode: str, device: int) -> CompiledKernel:
         """The one for a call: with guards where they hold, else the one that is right for all values."""
         target = target_of(mode, device)
         compiled = self.made_for(call.arguments, options, mode, device, target)
-        if compiled.fits(call):
+        if compiled.fits(call, grid):
             return compiled
         return self.made_for(call.arguments, replace(options, guards=False), mode, device, target)
 

@@ -101,7 +101,7 @@ class CompiledKernel:
       metadata: the options it was translated with, and facts about the text.
       n_regs, n_spills: registers per thread and bytes of spills; on the CPU what the text would need on a GPU, 0 without NVRTC.
       asm: the text in its forms, made when they are asked for: "cu", "ptx", "cubin", "sass".
-      conditions: from the values of a launch to whether the guards hold; None without guards.
+      conditions: from the values and the grid of a launch to whether the guards hold; None without guards.
       launcher: launches on the GPU; None in the other modes.
     """
 
@@ -236,13 +236,13 @@ class CompiledKernel:
         args = self._completed(args) if not kwargs else args
         call = function.call_of(args, kwargs)
         self._check_place(call)
-        if call.key != self._origin.key or not self.fits(call):
+        sizes = grid_sizes(grid, dict(zip(function.arg_names, args, strict=False)) | kwargs)
+        if call.key != self._origin.key or not self.fits(call, sizes):
             raise ArgumentKindError(
                 f"these arguments need another specialisation of {self.name} than the one that was compiled; "
                 f"{self.name}[grid](…) of the function itself finds or makes it"
             )
         self.check_globals()
-        sizes = grid_sizes(grid, dict(zip(function.arg_names, args, strict=False)) | kwargs)
         if 0 not in sizes:
             self.launch(sizes, call, stream)
         return self
@@ -268,9 +268,9 @@ class CompiledKernel:
         known = zip(function.params, self._origin.arguments, strict=True)
         return tuple(getattr(one, "value", None) if p.is_constexpr else next(given) for p, one in known)
 
-    def fits(self, call: Call) -> bool:
-        """Whether the text is right for the values of a call, as its guards say."""
-        return self.conditions is None or self.conditions(call.values)
+    def fits(self, call: Call, grid: tuple[int, int, int]) -> bool:
+        """Whether the text is right for the values of a call and for so many programs, as its guards say."""
+        return self.conditions is None or self.conditions(call.values, grid)
 
     def check_globals(self) -> None:
         """Rejects a launch of a kernel that read a global, or a variable around it, which has changed since.

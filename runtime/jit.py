@@ -205,8 +205,8 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
                 later = active_mode.get() if warmup else None
                 if later is not None:
                     key = (self, call.key, options, mode, device, self.raw_src)
-                    return later.submit(key, lambda: self._prepared(call, options, mode, device, warmup))
-                compiled = self._prepared(call, options, mode, device, warmup)
+                    return later.submit(key, lambda: self._prepared(call, sizes, options, mode, device, warmup))
+                compiled = self._prepared(call, sizes, options, mode, device, warmup)
         if mode == "interpret":
             if not warmup and 0 not in sizes and recording() is None:
                 check_can_wait(options, sizes)
@@ -216,9 +216,11 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
             compiled.launch(sizes, call, stream)
         return compiled
 
-    def _prepared(self, call: Call, options: Options, mode: str, device: int, warmup: bool) -> CompiledKernel:
+    def _prepared(
+        self, call: Call, grid: tuple[int, int, int], options: Options, mode: str, device: int, warmup: bool
+    ) -> CompiledKernel:
         """The compiled kernel for a call, told of to those who asked."""
-        compiled = self.compilations.found(call, options, mode, device)
+        compiled = self.compilations.found(call, grid, options, mode, device)
         compiled.check_globals()
         if COMPILE_HOOKS.exit and compiled.is_new:
             compiled.specialisation.tell(COMPILE_HOOKS.exit, compiled.device, warmup)

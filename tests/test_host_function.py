@@ -195,6 +195,26 @@ void fabricated(const half*, int, long long, float, {", ".join(f"int {one}" for 
     assert found == [line for one in shown for line in ("allowed 200000", one)]
 
 
+def test_the_host_refuses_offsets_that_pass_32_bits(tmp_path: Path) -> None:
+    kernel = 'void fabricated(const half*, int M, long long, float) { std::printf("%d ", M); }\n'
+    runtime = RUNTIME[: RUNTIME.index("void fabricated")] + kernel
+    calls = [
+        (7, 9, (2, 3)),
+        (1 << 15, 1 << 15, (9, 1)),
+        (1 << 15, 1 << 15, (9, 3)),
+        (2**31 - 1, 2**62, (9, 65535)),
+        (3, 0, (1,)),
+    ]
+    reaches = ("num_programs_y * M * stride + num_programs_x * 64 // stride",)
+    made = host_function(artifact(tensor_maps=(), guards=("stride > 0",), reaches=reaches))
+    launched = "".join(
+        f'    std::printf("%d\\n", launch_fabricated(data, {m}, {stride}, 1.5f, dim3{{{", ".join(map(str, grid))}}}, nullptr));\n'
+        for m, stride, grid in calls
+    )
+    found = printed(runtime + made + f"\nint main()\n{{\n    static half data[8];\n{launched}}}\n", tmp_path)
+    assert found == ["allowed 200000", "7 0", "allowed 200000", "32768 0", "1", "1", "1"]
+
+
 def test_a_parameter_that_is_called_as_ours() -> None:
     one = dataclasses.replace(artifact().parameters[1], name="num_programs")
     text = host_function(artifact(tensor_maps=(), guards=(), parameters=(one,), program_axes=1))

@@ -171,6 +171,8 @@ TENSOR_MAP_TYPES = {
     "fp16": "FLOAT16", "bf16": "BFLOAT16", "fp32": "FLOAT32", "fp64": "FLOAT64", "i32": "INT32", "u32": "UINT32",
     "i64": "INT64", "u64": "UINT64", "i16": "UINT16", "u16": "UINT16",
 }  # fmt: skip
+GRID_SIDES = ("num_programs_x", "num_programs_y", "num_programs_z")  # what a launch's arithmetic calls them
+LARGEST_OFFSET = 2**31 - 1  # elements, of offsets that a text computes in 32 bits
 SHARED_BYTES = "shared_bytes"  # what a text calls its dynamic shared memory
 WIDE_ROW = 256  # tensors with rows of so many bytes are fetched into L2 by 256 bytes, others by 128
 
@@ -226,6 +228,8 @@ class Artifact:
       tensor_maps: passed after `parameters`, in order.
       guards: conditions under which the text is right, such as "M % 128 == 0" (see `TensorMap` for the language). The
         launcher takes the text made with `guards=False` where one does not hold.
+      reaches: what offsets that the text computes in 32 bits do not exceed, if the guards hold: such as "N * (H / 2)", in the
+        same language with `GRID_SIDES` as further names. The launcher takes the other text where one passes `LARGEST_OFFSET`.
       program_axes: along how many axes of the grid, from x on, lie the programs that a block runs one after another; 0 where
         a block runs a single one. The launcher starts no more blocks than the device can hold at once, and passes the numbers
         of programs along these axes as the last of `launch_parameters`.
@@ -254,6 +258,7 @@ class Artifact:
     readings: tuple[Reading, ...] | None = field(default=None, compare=False)
     tensor_maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
+    reaches: tuple[str, ...] = ()
     program_axes: int = 0
     cooperative: bool = False
     dependent: bool = False
@@ -294,6 +299,12 @@ def in_cpp(text: str) -> str:
 
 
 def launch_conditions(artifact: Artifact) -> tuple[str, ...]:
-    """What must hold at a launch: the guards, and that tensor maps can be encoded: no size or stride of theirs is zero."""
+    """What must hold at a launch: the guards, what offsets reach, and that no size or stride of tensor maps is zero."""
     texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)]
-    return tuple(dict.fromkeys((*artifact.guards, *(f"{text} > 0" for text in texts if not text.isdigit()))))
+    encodable = (f"{text} > 0" for text in texts if not text.isdigit())
+    return tuple(dict.fromkeys((*artifact.guards, *encodable, *map(small, artifact.reaches))))
+
+
+def small(reach: str) -> str:
+    """That offsets which reach so far fit in 32 bits."""
+    return f"{reach} <= {LARGEST_OFFSET}"

@@ -227,6 +227,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
             for one in artifact.tensor_maps
         ],
         "guards": artifact.guards,
+        "reaches": artifact.reaches,
         "program_axes": artifact.program_axes,
         "cooperative": artifact.cooperative,
         "dependent": artifact.dependent,
@@ -266,6 +267,7 @@ def _artifact(
             for name, word, base, sizes, strides, box, swizzle in facts["tensor_maps"]
         ),
         guards=tuple(facts["guards"]),
+        reaches=tuple(facts["reaches"]),
         program_axes=facts["program_axes"],
         cooperative=facts["cooperative"],
         dependent=facts["dependent"],

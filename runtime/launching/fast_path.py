@@ -66,13 +66,13 @@ class Prepared:
     def start(self, grid: tuple[Any, ...], stream: Any, collected: tuple[Any, ...]) -> CompiledKernel | None:
         """Starts the kernel; None when the long way must be taken."""
         values = collected if self._pick is None else self._pick(collected)
-        if self._fits is not None and not self._fits(values):
-            return self.otherwise.start(grid, stream, collected) if self.otherwise is not None else None
         compiled = self._compiled
         try:
             x, y, z = map(operator.index, (*grid, 1, 1)[: max(len(grid), 3)])
         except (TypeError, ValueError):  # a grid that is none
             return None
+        if self._fits is not None and not self._fits(values, (x, y, z)):
+            return self.otherwise.start(grid, stream, collected) if self.otherwise is not None else None
         if not (0 <= x <= MOST_X and 0 <= y <= MOST_Y and 0 <= z <= MOST_Z):
             return None
         if not (x and y and z):
@@ -92,12 +92,12 @@ class Prepared:
     def made_ready(self, grid: tuple[Any, ...], collected: tuple[Any, ...], writer: Writer) -> Any:
         """The `Ready` launch with these values, and whether it is for their pointers alone; None where that cannot be."""
         values = collected if self._pick is None else self._pick(collected)
-        if self._fits is not None and not self._fits(values):
+        x, y, z = (*grid, 1, 1)[:3]
+        if self._fits is not None and not self._fits(values, (x, y, z)):
             return self.otherwise.made_ready(grid, collected, writer) if self.otherwise is not None else None
         artifact = self._compiled.artifact
         if [p.path[0] for p in artifact.parameters if changes(p.element)] != writer.changing:
             return None
-        x, y, z = (*grid, 1, 1)[:3]
         made = make_ready(self._compiled, (x, y, z), values, self._streams)
         return None if made is None else (made, bool(artifact.tensor_maps))
 

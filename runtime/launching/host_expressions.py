@@ -2,7 +2,8 @@
 
 In: text such as "(M + 127) % 128 == 0" or "stride_am * 2" and the integer arguments. Out: integers. The text is Python's
 and C++'s at once: names, integers, `+ - * // %`, parentheses and comparisons, nothing else. For the launch path texts
-become one Python function over a launch's values, so that a guard costs as much as its arithmetic.
+become one Python function over a launch's values, so that a guard costs as much as its arithmetic. Conditions may have the
+sides of the grid, too, under their names in `GRID_SIDES`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from tilewright.artifact import GRID_SIDES
 from tilewright.diagnostics import HostExpressionError
 
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Mod, ast.FloorDiv)
@@ -19,6 +21,7 @@ _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 # Names and where their values stand among a launch's values.
 Places = tuple[tuple[str, int], ...]
+Known = Mapping[str, tuple[str, int]]  # of a name: the sequence that has its value, and where
 
 
 def evaluate(text: str, values: Mapping[str, int]) -> int:
@@ -39,16 +42,18 @@ def evaluator(texts: tuple[str, ...], places: Places) -> Callable[[Sequence[Any]
       HostExpressionError: for anything but the arithmetic above and for an unknown name; from the function itself, for a
         division by zero.
     """
-    parts = (f"{_in_places(text, places)}," for text in texts)
+    known = _subscripts(places)
+    parts = (f"{_in_places(text, known)}," for text in texts)
     function: Callable[[Sequence[Any]], tuple[Any, ...]] = _function(f"({' '.join(parts)})", texts, places)
     return function
 
 
 @functools.lru_cache(maxsize=1024)
-def condition(texts: tuple[str, ...], places: Places) -> Callable[[Sequence[Any]], bool]:
-    """A function from a launch's values to whether all texts hold; the errors of `evaluator`."""
-    parts = (_in_places(text, places) for text in texts)
-    function: Callable[[Sequence[Any]], bool] = _function(" and ".join(parts), texts, places)
+def condition(texts: tuple[str, ...], places: Places) -> Callable[[Sequence[Any], Sequence[int]], bool]:
+    """A function from a launch's values and its grid to whether all texts hold; the errors of `evaluator`."""
+    known = _subscripts(places) | {name: ("grid", axis) for axis, name in enumerate(GRID_SIDES)}
+    parts = (_in_places(text, known) for text in texts)
+    function: Callable[[Sequence[Any], Sequence[int]], bool] = _function(" and ".join(parts), texts, places)
     return function
 
 
@@ -58,20 +63,30 @@ def names_in(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def _subscripts(places: Places) -> dict[str, tuple[str, int]]:
+    return {name: ("v", place) for name, place in places}
+
+
 def _function(body: str, texts: tuple[str, ...], places: Places) -> Any:
     def divided_by_zero(values: Sequence[Any]) -> HostExpressionError:
         shown = {name: values[place] for name, place in places}
         return HostExpressionError(f"{', '.join(map(repr, texts))} divides by zero with {shown}")
 
-    source = f"def function(v):\n    try:\n        return {body}\n    except ZeroDivisionError:\n        raise fail(v) from None"
+    lines = (
+        "def function(v, grid=()):",
+        " try:",
+        f"  return {body}",
+        " except ZeroDivisionError:",
+        "  raise fail(v) from None",
+    )
+    source = "\n".join(lines)
     scope = {"fail": divided_by_zero}
     exec(source, scope)
     return scope["function"]
 
 
-def _in_places(text: str, places: Places) -> str:
+def _in_places(text: str, known: Known) -> str:
     """The text with every name replaced by its place, in parentheses."""
-    known = dict(places)
     try:
         return f"({ast.unparse(_checked(_parsed(text), known))})"
     except _Unsupported as reason:
@@ -92,14 +107,15 @@ def _parsed(text: str) -> ast.expr:
         raise _Unsupported(f"it does not parse ({error.msg})") from None
 
 
-def _checked(node: ast.expr, known: Mapping[str, int]) -> ast.expr:
+def _checked(node: ast.expr, known: Known) -> ast.expr:
     match node:
         case ast.Constant(value=int()):
             return node
         case ast.Name(id=name):
             if name not in known:
                 raise _Unsupported(f"{name} is no integer argument")
-            return ast.Subscript(ast.Name("v", ast.Load()), ast.Constant(known[name]), ast.Load())
+            sequence, place = known[name]
+            return ast.Subscript(ast.Name(sequence, ast.Load()), ast.Constant(place), ast.Load())
         case ast.UnaryOp(op=ast.USub() as sign, operand=operand):
             return ast.UnaryOp(sign, _checked(operand, known))
         case ast.BinOp(left=left, op=operator, right=right) if isinstance(operator, _OPERATORS):

@@ -288,8 +288,8 @@ def grids_of_objects() -> None:
     raise AssertionError("a parameter behind a star was passed by position")
 
 
-def guards() -> None:
-    """A guard that fails takes the other text, quickly from the second time on."""
+def guarded(**conditions: tuple[str, ...]) -> list[Any]:
+    """Translations carry conditions from here on; the list gets every call of the long way."""
     import dataclasses
 
     from tilewright import pipeline
@@ -299,12 +299,27 @@ def guards() -> None:
 
     def translate(function: Any, arguments: Any, options: Any, target: Any) -> Any:
         made = original(function, arguments, options, target)
-        return dataclasses.replace(made, guards=("n < 10",)) if options.guards else made
+        return dataclasses.replace(made, **conditions) if options.guards else made
 
     pipeline.translate = translate
+    return seen
+
+
+def guards() -> None:
+    """A guard that fails takes the other text, quickly from the second time on."""
+    seen = guarded(guards=("n < 10",))
     x = stub.Tensor(0x1000)
     taken = [kernel[(1,)](x, x, n, 6, 1.5, True).metadata.guards for n in (5, 50, 6, 51, 7, 52)]
     assert taken == [True, False] * 3 and len(seen) == 2
+
+
+def reaches() -> None:
+    """So does a grid with which offsets reach too far, the same values or not."""
+    seen = guarded(reaches=("num_programs_y * n * 100000000",))
+    x = stub.Tensor(0x1000)
+    grids = [(1, 1), (1, 5), (3, 1), (3, 5), [1, 1], (1, 1), (1, 1), (1, 5), (1, 5), (1,), lambda meta: (1, 5)]
+    taken = [kernel[grid](x, x, 5, 6, 1.5, True).metadata.guards for grid in grids]
+    assert taken == [True, False, True, False, True, True, True, False, False, True, False] and len(seen) == 2
 
 
 def threads() -> None:
@@ -381,6 +396,11 @@ def test_errors_are_those_of_the_long_way(tmp_path: Path, way: str) -> None:
 def test_guards_choose_among_prepared_launches(tmp_path: Path, way: str) -> None:
     launches = with_stub(way + "from test_fast_path import guards as f; f()", tmp_path, (8, 8, 4))
     assert [int.from_bytes(bytes.fromhex(words[8]), "little") for words in launches] == [5, 50, 6, 51, 7, 52]
+
+
+def test_grids_choose_among_prepared_launches(tmp_path: Path, way: str) -> None:
+    launches = with_stub(way + "from test_fast_path import reaches as f; f()", tmp_path, (8, 8, 4))
+    assert [int(words[1]) for words in launches] == [1, 5, 1, 5, 1, 1, 1, 5, 5, 1, 5]
 
 
 def test_threads_do_not_share_arguments(tmp_path: Path, way: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..artifact import GRID_SIDES
 from ..ir.nodes import Call, Expr, Literal, Use
 
 OPERATORS = {"mul": ("*", 3), "mod": ("%", 3), "floordiv": ("//", 3), "add": ("+", 2), "sub": ("-", 2),
@@ -9,7 +10,7 @@ OPERATORS = {"mul": ("*", 3), "mod": ("%", 3), "floordiv": ("//", 3), "add": ("+
 
 
 def parameter_text(expr: Expr) -> str:
-    """A scalar over parameters and numbers as text that means the same in Python and in C++ (see `TensorMap`).
+    """A scalar over parameters, sides of the grid and numbers as text that means the same in Python and in C++ (see `TensorMap`).
 
     Raises:
       TypeError: for any other expression.
@@ -25,6 +26,8 @@ def _text(expr: Expr, within: int) -> str:
             return variable.name
         case Call(op="cast", args=(arg,)):
             return _text(arg, within)
+        case Call(op="num_programs"):
+            return GRID_SIDES[expr.attribute("axis")]
         case Call(op="neg", args=(arg,)):
             return f"(-{_text(arg, 4)})"
         case Call(op=op, args=(left, right)) if op in OPERATORS:

@@ -14,6 +14,7 @@ from ..artifact import (
     in_cpp,
     launch_conditions,
     program_counts,
+    small,
 )
 from ..hardware import MOST_PROGRAMS
 from ..ir.c_names import RESERVED, RUNTIME
@@ -69,8 +70,11 @@ def host_function(artifact: Artifact) -> str:
     taken, names = _taken(artifact), _names(artifact)
     encode_map = _free("encode_map", {*identifiers(artifact.source), *names.values()})
     counts = [_free(name, {*taken, *names.values()}) for name in program_counts(artifact.program_axes)]
-    conditions = launch_conditions(artifact)
+    conditions = [text for text in launch_conditions(artifact) if text not in map(small, artifact.reaches)]
     texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)] + [*conditions]
+    real = {
+        name: _free(f"{name}_real", {*taken, *names.values()}) for text in artifact.reaches for name in _names_in(text)
+    }
     computed = dict.fromkeys(name for text in texts if GROWS.search(text) for name in _names_in(text))
     wide = {name: _free(f"{name}_wide", {*taken, *names.values(), *counts}) for name in computed}
     passed = [*names.values(), *counts, *(one.name for one in artifact.tensor_maps)]
@@ -90,6 +94,8 @@ def host_function(artifact: Artifact) -> str:
             sides=[
                 line for text in conditions if text not in artifact.guards for line in _condition(text, names, wide)
             ],
+            reaches=[line for reach in artifact.reaches for line in _refusal(cpp(small(reach), real))],
+            real=[(real[name], names.get(name) or f"grid.{name[-1]}") for name in real],
             wide=[(wide[name], names[name]) for name in wide],
             maps=[_map(one, names, wide, encode_map) for one in artifact.tensor_maps],
             encode_map=encode_map,
@@ -167,7 +173,11 @@ def _number(parameter: LaunchParameter, names: dict[str, str]) -> str:
 
 
 def _condition(text: str, names: dict[str, str], wide: dict[str, str]) -> list[str]:
-    return wrap_code(f"if (!({_spelled(text, names, wide)})) return cudaErrorInvalidValue;", 4)
+    return _refusal(_spelled(text, names, wide))
+
+
+def _refusal(condition: str) -> list[str]:
+    return wrap_code(f"if (!({condition})) return cudaErrorInvalidValue;", 4)
 
 
 def _spelled(text: str, names: dict[str, str], wide: dict[str, str]) -> str:

@@ -61,7 +61,7 @@ def first_context(
             agreed_loads(kernel),
             loads_with_common_tests(kernel, facts),
         ),
-        Arithmetic(wrapping_calls(kernel, facts.definitions), doubles(kernel)),
+        Arithmetic(wrapping_calls(kernel, facts.definitions), doubles(kernel), schedule.small_offsets.offsets),
         frozenset(given.values()),
         named_masks,
     )

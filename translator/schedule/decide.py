@@ -15,6 +15,7 @@ from ..hardware import WARP_SIZE
 from ..ir.nodes import Kernel, Statement
 from .accesses.coalesced import coalesce
 from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads, names_one_block
+from .accesses.small_offsets import small_offsets
 from .accesses.windows import Windows, choose_windows
 from .plan import Conversion, Schedule
 from .products.computed_operands import with_computed_operands
@@ -94,6 +95,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
         held_starts=held_starts(kernel, facts, options.num_warps),
         late_loads=kept.late_loads,
         windows=windows,
+        small_offsets=small_offsets(kernel, facts, options),
         dots=dots.plans,
         staged=dots.staged,
         store_parts=store_parts,

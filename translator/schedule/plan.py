@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..analysis.parameter_text import parameter_text
 from ..artifact import Options, Target
 from ..frozen import frozen
 from ..hardware import MOST_OF_THREAD, REGISTER_FILE, WARP_SIZE, WARPGROUP
 from ..ir.nodes import Statement, Variable
+from .accesses.small_offsets import SmallOffsets
 from .accesses.windows import Windows
 from .products.dot_plan import DotPlan
 from .products.shared_tiles import SharedTile
@@ -41,6 +43,7 @@ class Schedule:
       held_starts: pointers from which elements are found that lie anywhere: the text hides how they came about.
       late_loads: tiles that are functions of the register's index too, which load the element.
       windows: what the trips of loops load together, ahead of them.
+      small_offsets: offsets that the sizes of a launch keep within 32 bits.
       dots: instruction, layout and operands of every dot.
       staged: loaded tiles that go to shared memory for dots alone, with their format there; `layouts` has the layout in
         which threads copy them.
@@ -65,6 +68,7 @@ class Schedule:
     held_starts: frozenset[Variable]
     late_loads: frozenset[Variable]
     windows: Windows
+    small_offsets: SmallOffsets
     dots: Mapping[Statement, DotPlan]
     staged: dict[Variable, SharedTile]
     store_parts: Mapping[Statement, int]
@@ -77,6 +81,16 @@ class Schedule:
     spare_registers: int
     options: Options
     target: Target
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """What must hold at a launch for all that was decided (see `Artifact`)."""
+        return tuple(dict.fromkeys((*self.rings.guards, *map(parameter_text, self.small_offsets.conditions))))
+
+    @property
+    def reaches(self) -> tuple[str, ...]:
+        """What the small offsets do not exceed (see `Artifact`)."""
+        return tuple(map(parameter_text, self.small_offsets.reaches))
 
     @property
     def functions(self) -> frozenset[Variable]:

@@ -26,7 +26,9 @@ def element_text(context: Context, pointer: Expr, point: Point | None) -> Text:
     start = context.speller.spell(base, at)
     # A pointer moves by 64 bits at each step; a sum of two offsets in 32 bits might not hold what they come to.
     one_index = len(offsets) == 1 or any(text.wide or _is_long(offset) for offset, text in offsets[:2])
-    one_index = one_index or sums_fit([offset for offset, _ in offsets], context.facts.definitions)
+    added_up = tuple(one for one, _ in offsets)
+    one_index = one_index or added_up in context.schedule.small_offsets.sums
+    one_index = one_index or sums_fit(added_up, context.facts.definitions)
     for place, (moved_by, text) in enumerate(offsets[:2] if not one_index else ()):
         if text.text.removeprefix("-").isdecimal():  # row + 1LL: the sum has 64 bits
             offsets[place], one_index = (moved_by, replace(text, text=f"{text.text}LL")), True

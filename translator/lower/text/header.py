@@ -55,7 +55,7 @@ def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str
         HeaderField("constexpr", _constants(context, mentioned)),
         HeaderField("launch", _launch(context, dynamic_bytes)),
         HeaderField("compile", _compile(context)),
-        HeaderField("guards", (f"holds for {', '.join(map(in_cpp, rings.guards))}; otherwise take --no-guards",)),
+        HeaderField("guards", _guards(context)),
         HeaderField("maps", tuple(_tensor_map(context, one) for one in rings.maps)),
         HeaderField("warps", _warps(context)),
         HeaderField("tiles", _tiles(context, mentioned)),
@@ -63,7 +63,19 @@ def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str
         HeaderField("no TMA", rings.reasons),
         HeaderField("numerics", _numerics(context)),
     )
-    return tuple(field for field in fields if field.lines and (field.word != "guards" or rings.guards))
+    return tuple(field for field in fields if field.lines)
+
+
+def _guards(context: Context) -> tuple[str, ...]:
+    """What must hold at a launch: first what decides, then that offsets fit."""
+    schedule = context.schedule
+    guards = [", ".join(map(in_cpp, schedule.guards))] if schedule.guards else []
+    lines = guards + [f"{in_cpp(reach)} < 2^31, so that offsets fit in 32 bits" for reach in schedule.reaches]
+    if not lines:
+        return ()
+    first, *further = lines
+    *whole, last = f"holds for {first}", *(f"and for {line}" for line in further)
+    return (*whole, f"{last}; otherwise take --no-guards")
 
 
 def needed_architecture(context: Context) -> str:

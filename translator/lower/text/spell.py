@@ -54,10 +54,17 @@ VariableText = Callable[[Variable, Point | None, bool], Text]
 
 @frozen
 class Arithmetic:
-    """What C++ would compute otherwise than the kernel does: `wrapping` operations overflow, `doubles` are constants in fp64."""
+    """What operators alone do not say.
+
+    Attributes:
+      wrapping: operations that overflow, which C++ leaves undefined.
+      doubles: the constants in fp64.
+      small: offsets of pointers that do not overflow, as a launch has made sure.
+    """
 
     wrapping: frozenset[Call] = frozenset()
     doubles: frozenset[str] = frozenset()
+    small: frozenset[Expr] = frozenset()
 
 
 class Speller:
@@ -178,7 +185,7 @@ class Speller:
 
     def offset_is_wide(self, expr: Expr) -> bool:
         """Whether an offset of a pointer might overflow in 32 bits."""
-        return not never_overflows(expr, self.definitions, self.written_out)
+        return expr not in self.arithmetic.small and not never_overflows(expr, self.definitions, self.written_out)
 
     def _down(self, call: Expr, operand: Expr, point: Point | None) -> Point | None:
         if point is None or not operand.type.is_tile:

@@ -1,0 +1,105 @@
+"""Offsets that are computed in 32 bits, because the sizes of a launch say that they fit.
+
+In: a kernel and its facts. Out: the offsets, how far they reach, and what that takes of a launch (`analysis/reach.py`). What
+may overflow is computed in 64 bits; a product of a product, `(channel * H + row) * W + col`, then takes several instructions
+for each element, where one does in 32. So it is such offsets that a launch is asked about. A single product needs no
+question: one instruction multiplies integers of 32 bits, and adds to an address of 64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from ...analysis.facts import Facts
+from ...analysis.ranges import never_overflows
+from ...analysis.reach import Reach, Reaches, furthest
+from ...artifact import GRID_SIDES, Options
+from ...frozen import frozen
+from ...ir.nodes import Call, Expr, Kernel, Use
+from ...ir.structured import is_atomic
+from ...ir.walk import MOVES, expressions, statements
+
+
+@frozen
+class SmallOffsets:
+    """See the module docstring.
+
+    Attributes:
+      offsets: as they are added to a pointer, one by one.
+      sums: those that are added to one pointer, and whose sums fit, too.
+      reaches: what the offsets and sums do not exceed, over parameters and the sides of the grid.
+      conditions: over parameters, under which that is so.
+    """
+
+    offsets: frozenset[Expr] = frozenset()
+    sums: frozenset[tuple[Expr, ...]] = frozenset()
+    reaches: tuple[Expr, ...] = ()
+    conditions: tuple[Expr, ...] = ()
+
+
+def small_offsets(kernel: Kernel, facts: Facts, options: Options) -> SmallOffsets:
+    """Those of a kernel; none where the text has to be right for all values."""
+    if not options.guards or any(parameter.variable.name in GRID_SIDES for parameter in kernel.parameters):
+        return SmallOffsets()
+    reaches = Reaches(kernel, facts.definitions)
+    sums: dict[tuple[Expr, ...], Reach] = {}
+    for elements, offsets in _offsets(kernel, facts):
+        if elements == 1:
+            continue
+        wide = [offset for offset in offsets if _multiplies_wide(offset, elements, facts)]
+        known = tuple(offset for offset in offsets if _is_int(offset) and reaches.of((offset,))) if wide else ()
+        if not set(known).isdisjoint(wide) and (reach := reaches.of(known)):
+            sums[known] = reach
+    return SmallOffsets(
+        frozenset(offset for offsets in sums for offset in offsets),
+        frozenset(sums),
+        furthest(sums.values()),
+        tuple(dict.fromkeys(condition for reach in sums.values() for condition in reach.conditions)),
+    )
+
+
+def _offsets(kernel: Kernel, facts: Facts) -> Iterator[tuple[int, list[Expr]]]:
+    """Of each access of a tile its number of elements, and what is added to its pointers, as far as these have no names."""
+    for statement in statements(kernel.body):
+        for call in expressions(statement):
+            if not isinstance(call, Call) or not (call.op in ("load", "store") or is_atomic(call)):
+                continue
+            pointer, offsets = call.args[0], list[Expr]()
+            while True:
+                if isinstance(pointer, Use) and pointer.variable in facts.absorbed:
+                    pointer = facts.definitions[pointer.variable]
+                elif isinstance(pointer, Call) and pointer.op in ("ptr_add", *MOVES):
+                    if pointer.op == "ptr_add":
+                        offsets.insert(0, pointer.args[1])
+                    pointer = pointer.args[0]
+                else:
+                    break
+            yield prod(call.args[0].type.shape), offsets
+
+
+def _multiplies_wide(offset: Expr, elements: int, facts: Facts) -> bool:
+    """Whether every element takes a product of its own in 64 bits, since what it multiplies may not fit in 32."""
+    written_out = {variable: facts.definitions[variable] for variable in facts.absorbed}
+    pending = [offset]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Use) and part.variable in written_out:
+            pending.append(written_out[part.variable])
+        elif isinstance(part, Call) and part.op in ("add", "sub", "mul", *MOVES):
+            own = [arg for arg in part.args if _elements(arg) == elements]
+            if part.op == "mul" and any(not never_overflows(arg, facts.definitions, written_out) for arg in own):
+                return True
+            pending += own
+    return False
+
+
+def _is_int(offset: Expr) -> bool:
+    return offset.type.dtype.bits == 32
+
+
+def _elements(expr: Expr) -> int:
+    """How many elements of a tile may differ."""
+    while isinstance(expr, Call) and expr.op in MOVES:
+        expr = expr.args[0]
+    return prod(expr.type.shape)
