@@ -39,6 +39,12 @@ def runs(starts_ptr, out_ptr, n):
 
 
 @triton.jit
+def row_lengths(starts_ptr, out_ptr):
+    row = tl.program_id(0)
+    tl.store(out_ptr + row, tl.load(starts_ptr + row + 1) - tl.load(starts_ptr + row))
+
+
+@triton.jit
 def counts(x_ptr, out_ptr, BINS: tl.constexpr, BLOCK: tl.constexpr):
     bins = tl.arange(0, BINS)
     x = tl.load(x_ptr + tl.arange(0, BLOCK))
@@ -149,6 +155,10 @@ def test_numbers_make_sums_and_products_of_64_bits_with_a_suffix() -> None:
     text = text_of(runs, "*i32:16, *i32:16, i32")
     assert "starts_ptr[run + 1LL]" in text and "out_ptr[2LL * n]" in text
     assert "x_ptr[at * 2 * n]" in text_of(of_long, "*i32:16, *i64:16, *i32:16, i32")  # and none where there are as many
+
+
+def test_a_program_has_a_next_one_in_32_bits() -> None:
+    assert "starts_ptr[row + 1]" in text_of(row_lengths, "*i32:16, *i32:16")
 
 
 def test_nothing_is_added_for_a_step_of_zero() -> None:

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from ..hardware import MAX_PROGRAMS_ACROSS
+from ..hardware import MOST_PROGRAMS
 from ..ir.nodes import Call, Expr, For, Literal, Statement, Use, Variable
 from ..ir.walk import MOVES, assignment_counts, statements, used_variables
 from ..language.dtypes import DType
@@ -101,7 +101,7 @@ class _Ranges:
             case Call(op="arange"):
                 found = (expr.attribute("start"), expr.attribute("end") - 1)
             case Call(op="program_id" | "num_programs"):
-                found = (0, MAX_PROGRAMS_ACROSS if expr.attribute("axis") else whole[1])
+                found = (0, MOST_PROGRAMS[expr.attribute("axis")] - (expr.op == "program_id"))
             case Call(op="where", args=(condition, yes, no)):
                 ways = [self._where(condition, yes, True, depth), self._where(condition, no, False, depth)]
                 found = (min(least for least, _ in ways), max(most for _, most in ways))
