@@ -201,6 +201,20 @@ def test_what_is_loaded_has_no_reach() -> None:
     assert reaches.of((unsigned,)) is None  # one below zero would be far away
 
 
+@pytest.mark.parametrize("outer", ["minimum", "maximum"])
+def test_what_is_cut_off_at_edges_is_between_them(outer: str) -> None:
+    kernel, known = leaves()
+    last, zero = Call(INT, "sub", (known["M"], Literal(INT, 1))), Literal(INT, 0)
+    loaded = Use(INT, Variable("loaded", INT, 1000))
+    inner = {"minimum": ("maximum", (loaded, zero), last), "maximum": ("minimum", (loaded, last), zero)}[outer]
+    index = Variable("index", INT, 1001)
+    reaches = Reaches(kernel, {index: Call(INT, inner[0], inner[1])})
+    for args in [(Use(INT, index), inner[2]), (inner[2], Use(INT, index))]:
+        reach = reaches.of((Call(INT, outer, args),))
+        assert reach is not None and parameter_text(reach.most) == "M + 1"
+    assert reaches.of((Use(INT, index),)) is None
+
+
 def test_bounds_that_others_exceed_are_left_out() -> None:
     kernel, known = leaves()
     reaches = Reaches(kernel, {})

@@ -94,6 +94,8 @@ class Reaches:
                 return self._bound(arg)
             case Call(op="where", args=(_, *ways)):
                 return self._sum(ways)
+            case Call(op="minimum" | "maximum", args=args) if any(map(self._is_not_negative, args)):
+                return self._clamped(expr.op, args)
             case Call(op=op, args=args) if op in OF_BOTH:
                 return self._sum(args)
             case Call(op="mul", args=args):
@@ -116,6 +118,29 @@ class Reaches:
     def _sum(self, parts: Iterable[Expr]) -> Terms | None:
         bounds = [self._bound(part) for part in parts]
         return None if None in bounds else _added(*filter(None, bounds))
+
+    def _clamped(self, op: str, args: Sequence[Expr]) -> Terms | None:
+        """The bound of the smaller or the larger of two, of which one is not below zero: of an index that is cut off at edges.
+
+        The smaller one is then no further from zero than the other is, and the larger one no further than what both are below.
+        """
+        if op == "minimum":
+            one, other = args if self._is_not_negative(args[0]) else reversed(args)
+            bound = self._bound(other)
+            return self._bound(one) if bound is None and self._is_not_negative(other) else bound
+        tops = [self._top(arg) for arg in args]
+        return None if None in tops else _added(*filter(None, tops))
+
+    def _top(self, expr: Expr) -> Terms | None:
+        """What a number is below: one that is the smaller of two, below each."""
+        while isinstance(expr, Use) and expr.variable in self._definitions:
+            expr = self._definitions[expr.variable]
+        if isinstance(expr, Call) and expr.op == "minimum":
+            return next((bound for bound in map(self._top, expr.args) if bound is not None), None)
+        return self._bound(expr)
+
+    def _is_not_negative(self, expr: Expr) -> bool:
+        return integer_range(expr, self._definitions)[0] >= 0
 
     def _divided(self, op: str, dividend: Expr, divisor: Expr) -> Terms | None:
         """A quotient, or what is left. Of a divisor that no parameter says, only that it does not make a number larger."""
