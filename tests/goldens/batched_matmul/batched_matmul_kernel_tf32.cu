@@ -133,8 +133,8 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = warp % 2 * 32 + lane % 4 * 2;   // the first column of this thread
-    const int row = warp / 2 * 32 + lane / 4;   // the first row of this thread
+    const int col = warp % 2 * 32 + lane % 4 * 2;   // this thread's first column of accumulator
+    const int row = warp / 2 * 32 + lane / 4;   // this thread's first row of accumulator
     const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
     const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
     const int warp_row = warp / 2 * 32, warp_col = warp % 2 * 32;   // where the warp's part begins

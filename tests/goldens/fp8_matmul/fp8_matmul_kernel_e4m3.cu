@@ -334,7 +334,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
-    const int accumulator_row = warp * 16 + lane / 4;   // the first row of this thread
+    const int accumulator_row = warp * 16 + lane / 4;   // this thread's first row
     const int warpgroup = tid / WARPGROUP_SIZE;
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);

@@ -137,7 +137,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place along the columns of accumulator
-    const int row = warp * 16 + lane / 4;   // the first row of this thread
+    const int row = warp * 16 + lane / 4;   // this thread's first row of accumulator
     const int x_col = tid % X_COL_THREADS, x_row = tid / X_COL_THREADS;   // this thread's place in x
     const int y_col = tid % Y_COL_THREADS, y_row = tid / Y_COL_THREADS;   // this thread's place in y
     const int num_programs_x = gridDim.x;

@@ -181,11 +181,11 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = warp * 32 + lane % 4 * 8;   // the first column of this thread
-    const int row = lane / 4 % 2 * 4 + lane / 8;   // the first row of this thread
+    const int col = warp * 32 + lane % 4 * 8;   // this thread's first column of accumulator
+    const int row = lane / 4 % 2 * 4 + lane / 8;   // this thread's first row of accumulator
     const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
     const int packed_row = tid % PACKED_ROW_THREADS;   // this thread's place along the rows of packed
-    const int packed_ahead_col = warp * 32 + lane % 8 * 4;   // the first column of this thread
+    const int packed_ahead_col = warp * 32 + lane % 8 * 4;   // this thread's first column of packed_ahead
     // this thread's place along the rows of packed_ahead
     const int packed_ahead_row = tid / A_COL_THREADS % PACKED_AHEAD_ROW_THREADS;
     // where this lane's copies go, so that reads meet different banks

@@ -164,10 +164,10 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int row = warp / 4 * WARP_ROWS + lane / 4;   // the first row of this thread
+    const int row = warp / 4 * WARP_ROWS + lane / 4;   // this thread's first row of accumulator
     const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
     const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
-    const int tile_col = warp % 4 * 32 + lane % 4 * 8;   // the first column of this thread
+    const int tile_col = warp % 4 * 32 + lane % 4 * 8;   // this thread's first column
     const int warp_row = warp / 4 * WARP_ROWS, warp_col = warp % 4 * 32;   // where the warp's part begins
 
     // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they read from

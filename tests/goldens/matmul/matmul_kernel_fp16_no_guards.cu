@@ -212,7 +212,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place along the columns of accumulator and others
-    const int row = warp * 16 + lane / 4;   // the first row of this thread
+    const int row = warp * 16 + lane / 4;   // this thread's first row of accumulator
     const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
     const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
     const int warpgroup = tid / WARPGROUP_SIZE;

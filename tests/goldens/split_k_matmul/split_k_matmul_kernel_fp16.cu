@@ -119,7 +119,7 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = warp * 16 + lane % 4 * 2;   // the first column of this thread
+    const int col = warp * 16 + lane % 4 * 2;   // this thread's first column of accumulator
     const int row = tid / 4 % ROW_THREADS;   // this thread's place along the rows of accumulator
     const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
     const int warp_col = warp * 16;   // the first column of the warp's part

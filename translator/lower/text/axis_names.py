@@ -228,14 +228,15 @@ class AxisNames:
         """The constant that counts the threads along an axis, and the variable that says which of them this one is."""
         span, tile = named.thread_range, self._tile(named, noun)
         subject = f"this thread's place in {tile}"
-        if self._sharing[noun, span] > 1 and tile != "a tile":
+        if span is not None and self._sharing[noun, span] > 1 and tile != "a tile":
             ways = [shared for (other, shared) in self._sharing if other == noun and shared]
             tile = "a tile" if len(ways) == 1 else f"{tile} and others"
             subject = f"this thread's place in {tile}" if tile == "a tile" else subject
         if span is None:
             place = self._fresh(word, prefix, named.tile)
             text, begins = self.thread_text(named.bits, noun).text, "where this thread's part begins"
-            self.places.append(Place(place, text, f"the first {noun} of this thread", begins))
+            of_tile = "" if tile == "a tile" else f" of {tile}"
+            self.places.append(Place(place, text, f"this thread's first {noun}{of_tile}", begins))
             return "", place
         if not span:
             return "", ""
