@@ -66,6 +66,20 @@ def test_places_beyond_32_bits_are_found() -> None:
 
 
 @triton.jit
+def by_blocks(x_ptr, out_ptr, M, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
+    rows = tl.arange(0, ROWS)
+    for first in range(0, M, ROWS):
+        offs = (first + rows)[:, None] * stride + tl.arange(0, COLS)[None, :]
+        tl.store(out_ptr + offs, tl.load(x_ptr + offs) + 1.0)
+
+
+def test_a_sum_that_is_multiplied_has_32_bits_itself() -> None:
+    """In 64 bits, its product would take several instructions; alone, in any other offset, it has 32, too."""
+    text = by_blocks.translate("*fp32:16, *fp32:16, i32, i32:16, 8, 64").source
+    assert re.search(r"offs_of_row(?:\[r\])? = static_cast<long long>\(first \+ (?:rows(?:\[r\])?)\) \* stride;", text)
+
+
+@triton.jit
 def read_otherwise(x_ptr, out_ptr, n, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
     offs = tl.arange(0, ROWS)[:, None] * stride + tl.arange(0, COLS)[None, :]
     tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=offs < n, other=0.0), mask=offs < n)

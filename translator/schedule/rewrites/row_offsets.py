@@ -22,7 +22,7 @@ from ...ir.walk import expressions, next_key, statements, subexpressions, used_v
 from ...language.dtypes import int32, int64
 
 ACCESSES = ("load", "store")
-SUMS = ("add", "sub", "mul")  # what is computed in 64 bits, where it is an offset
+SUMS = ("add", "sub", "mul")  # what is computed in 64 bits, where something is multiplied in it
 
 
 def with_row_offsets(kernel: Kernel) -> Kernel:
@@ -92,10 +92,14 @@ def _varies(term: Expr, axis: int) -> bool:
     return term.type.is_tile and not isinstance(term, Literal) and term.type.shape[axis] > 1
 
 
+def _multiplies(expr: Expr) -> bool:
+    return any(isinstance(part, Call) and part.op == "mul" for part in subexpressions(expr))
+
+
 def _has_product(terms: list[tuple[str, Expr]], axis: int) -> bool:
     """Whether a term that varies along an axis is more than a name."""
     varying = (term for _, term in terms if _varies(term, axis))
-    return any(isinstance(part, Call) and part.op == "mul" for term in varying for part in subexpressions(term))
+    return any(map(_multiplies, varying))
 
 
 def _apart(
@@ -120,12 +124,12 @@ def _sum(terms: list[tuple[str, Expr]], shape: tuple[int, ...]) -> Expr:
 
 
 def _wide(expr: Expr) -> Expr:
-    """An integer in 64 bits, with the products and sums that it is made of."""
+    """An integer in 64 bits, with the products that it is made of; what is only added up has 32, as everywhere."""
     if expr.type.element == int64:
         return expr
     type_ = expr.type.with_element(int64)
     if isinstance(expr, Literal):
         return replace(expr, type=type_)
-    if isinstance(expr, Call) and expr.op in (*SUMS, "expand_dims", "broadcast"):
+    if isinstance(expr, Call) and expr.op in (*SUMS, "expand_dims", "broadcast") and _multiplies(expr):
         return replace(expr, type=type_, args=tuple(map(_wide, expr.args)))
     return Call(type_, "cast", (expr,))
