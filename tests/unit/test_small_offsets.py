@@ -11,7 +11,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.analysis.facts import find_facts
 from tilewright.analysis.parameter_text import parameter_text
-from tilewright.analysis.reach import Reach, Reaches, furthest
+from tilewright.analysis.reach import Reach, Reaches, conditions_of, furthest
 from tilewright.artifact import GRID_SIDES
 from tilewright.diagnostics import ArgumentKindError
 from tilewright.ir.nodes import Call, Expr, For, Kernel, Literal, Use, Variable
@@ -39,7 +39,7 @@ def columns_kernel(x_ptr, y_ptr, H, W, BLOCK: tl.constexpr):
 def test_the_text_says_when_it_holds() -> None:
     artifact = columns_kernel.translate(SIGNATURE)
     assert "x_ptr[(plane * H + row) * W + col]" in artifact.source
-    assert artifact.guards == ("H > 0", "W >= 0")
+    assert artifact.guards == ("H > 0", "W >= 0")  # H need not be compared with zero twice
     assert artifact.reaches == ("num_programs_y * H * W + num_programs_x * 64 // H",)
     header = artifact.source[: artifact.source.index("constexpr int")]
     words = " ".join(header.replace("//", " ").split())
@@ -173,7 +173,7 @@ def test_no_offset_is_further_away_than_it_reaches() -> None:
         reach = reaches.of((offset,))
         if reach is None:
             continue
-        texts = (*map(parameter_text, reach.conditions), f"{parameter_text(reach.most)} >= 0")
+        texts = (*map(parameter_text, conditions_of([reach])), f"{parameter_text(reach.most)} >= 0")
         bound = evaluator((parameter_text(reach.most),), PLACES)
         for _ in range(20):
             m, n, grid = draw.randrange(-1, 40), draw.randrange(-1, 12), [draw.randrange(1, 9) for _ in range(3)]

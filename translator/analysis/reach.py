@@ -59,11 +59,7 @@ class Reaches:
         """How far some offsets reach together; None for what is loaded, or otherwise not known before the kernel runs."""
         self._conditions, self._known = {}, {}
         found = self._sum(offsets)
-        if found is None:
-            return None
-        above = {condition.args for condition in self._conditions if condition.op == "gt"}
-        needed = (one for one in self._conditions if one.op == "gt" or one.args not in above)
-        return Reach(+found, tuple(needed))
+        return None if found is None else Reach(+found, tuple(self._conditions))
 
     def _bound(self, expr: Expr) -> Terms | None:
         element = expr.type.element
@@ -187,6 +183,13 @@ def furthest(reaches: Iterable[Reach]) -> tuple[Expr, ...]:
         if not any(reach.terms <= other.terms for other in left):
             left = [*(other for other in left if not other.terms <= reach.terms), reach]
     return tuple(reach.most for reach in left)
+
+
+def conditions_of(reaches: Iterable[Reach]) -> tuple[Call, ...]:
+    """What several reaches take, each once; what is above zero is not below."""
+    found = dict.fromkeys(condition for reach in reaches for condition in reach.conditions)
+    above = {condition.args for condition in found if condition.op == "gt"}
+    return tuple(condition for condition in found if condition.op == "gt" or condition.args not in above)
 
 
 def _counters(body: tuple[Statement, ...]) -> Iterator[tuple[Variable, For]]:

@@ -69,12 +69,13 @@ def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str
 def _guards(context: Context) -> tuple[str, ...]:
     """What must hold at a launch: first what decides, then that offsets fit."""
     schedule = context.schedule
-    guards = [", ".join(map(in_cpp, schedule.guards))] if schedule.guards else []
-    lines = guards + [f"{in_cpp(reach)} < 2^31, so that offsets fit in 32 bits" for reach in schedule.reaches]
+    lines = [", ".join(map(in_cpp, schedule.guards))] if schedule.guards else []
+    lines += [f"{in_cpp(reach)} < 2^31" for reach in schedule.reaches]
     if not lines:
         return ()
     first, *further = lines
     *whole, last = f"holds for {first}", *(f"and for {line}" for line in further)
+    last += ", so that offsets fit in 32 bits" if schedule.reaches else ""
     return (*whole, f"{last}; otherwise take --no-guards")
 
 

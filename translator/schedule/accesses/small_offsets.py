@@ -2,8 +2,8 @@
 
 In: a kernel and its facts. Out: the offsets, how far they reach, and what that takes of a launch (`analysis/reach.py`). What
 may overflow is computed in 64 bits; a product of a product, `(channel * H + row) * W + col`, then takes several instructions
-for each element, where one does in 32. So it is such offsets that a launch is asked about. A single product needs no
-question: one instruction multiplies integers of 32 bits, and adds to an address of 64.
+for each element, where one does in 32. So kernels with such offsets ask of a launch whether these and all others fit. A single
+product needs no question: one instruction multiplies integers of 32 bits, and adds to an address of 64.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from math import prod
 
 from ...analysis.facts import Facts
 from ...analysis.ranges import never_overflows
-from ...analysis.reach import Reach, Reaches, furthest
+from ...analysis.reach import Reach, Reaches, conditions_of, furthest
 from ...artifact import GRID_SIDES, Options
 from ...frozen import frozen
-from ...ir.nodes import Call, Expr, Kernel, Use
+from ...ir.nodes import Call, Expr, Kernel, Use, Variable
 from ...ir.structured import is_atomic
 from ...ir.walk import MOVES, expressions, statements
 
@@ -42,20 +42,20 @@ def small_offsets(kernel: Kernel, facts: Facts, options: Options) -> SmallOffset
     """Those of a kernel; none where the text has to be right for all values."""
     if not options.guards or any(parameter.variable.name in GRID_SIDES for parameter in kernel.parameters):
         return SmallOffsets()
+    accesses = [(elements, offsets) for elements, offsets in _offsets(kernel, facts) if elements > 1]
+    if not any(_multiplies_wide(offset, elements, facts) for elements, offsets in accesses for offset in offsets):
+        return SmallOffsets()
     reaches = Reaches(kernel, facts.definitions)
     sums: dict[tuple[Expr, ...], Reach] = {}
-    for elements, offsets in _offsets(kernel, facts):
-        if elements == 1:
-            continue
-        wide = [offset for offset in offsets if _multiplies_wide(offset, elements, facts)]
-        known = tuple(offset for offset in offsets if _is_int(offset) and reaches.of((offset,))) if wide else ()
-        if not set(known).isdisjoint(wide) and (reach := reaches.of(known)):
+    for _, offsets in accesses:
+        known = tuple(offset for offset in offsets if _is_int(offset) and reaches.of((offset,)))
+        if any(_is_wide(offset, facts) for offset in known) and (reach := reaches.of(known)):
             sums[known] = reach
     return SmallOffsets(
         frozenset(offset for offsets in sums for offset in offsets),
         frozenset(sums),
         furthest(sums.values()),
-        tuple(dict.fromkeys(condition for reach in sums.values() for condition in reach.conditions)),
+        conditions_of(sums.values()),
     )
 
 
@@ -78,9 +78,18 @@ def _offsets(kernel: Kernel, facts: Facts) -> Iterator[tuple[int, list[Expr]]]:
             yield prod(call.args[0].type.shape), offsets
 
 
+def _is_wide(offset: Expr, facts: Facts) -> bool:
+    """Whether an offset may not fit in 32 bits, as far as the text tells."""
+    return not never_overflows(offset, facts.definitions, _written_out(facts))
+
+
+def _written_out(facts: Facts) -> dict[Variable, Expr]:
+    return {variable: facts.definitions[variable] for variable in facts.absorbed}
+
+
 def _multiplies_wide(offset: Expr, elements: int, facts: Facts) -> bool:
     """Whether every element takes a product of its own in 64 bits, since what it multiplies may not fit in 32."""
-    written_out = {variable: facts.definitions[variable] for variable in facts.absorbed}
+    written_out = _written_out(facts)
     pending = [offset]
     while pending:
         part = pending.pop()
@@ -88,7 +97,7 @@ def _multiplies_wide(offset: Expr, elements: int, facts: Facts) -> bool:
             pending.append(written_out[part.variable])
         elif isinstance(part, Call) and part.op in ("add", "sub", "mul", *MOVES):
             own = [arg for arg in part.args if _elements(arg) == elements]
-            if part.op == "mul" and any(not never_overflows(arg, facts.definitions, written_out) for arg in own):
+            if part.op == "mul" and any(_is_wide(arg, facts) for arg in own):
                 return True
             pending += own
     return False
