@@ -22,6 +22,7 @@ from .staging.arrivals import arrival
 from .staging.loop_bounds import Bounds, find_bounds, for_header, loop_stop, trips_of
 from .staging.own_stages import lower_own_loop
 from .staging.ring_copies import lower_copying_loop
+from .staging.ring_loop import RingLoop
 from .staging.rings import lower_consumer_loop, lower_producer_loop
 from .state import Accesses, LoopBounds
 from .text.operators import Text, inverse
@@ -160,13 +161,14 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) ->
         return repeated(context, statement, lambda: _trip(context, block), ordered=waits, meet=waits, part=block)
 
     if ring.kind == "own":
-        return (*nodes, *lower_own_loop(context, statement, ring, bounds, body))
-    if ring.kind == "cp_async":
-        return (*nodes, *lower_copying_loop(context, statement, ring, bounds, body))
-    lower = lower_producer_loop if context.role.name == "producer" else lower_consumer_loop
-    if ring.stagger is not None and context.role.name != "producer":
-        lower = lower_staggered_loop
-    return (*nodes, *lower(context, statement, ring, bounds, body))
+        lower = lower_own_loop
+    elif ring.kind == "cp_async":
+        lower = lower_copying_loop
+    elif context.role.name == "producer":
+        lower = lower_producer_loop
+    else:
+        lower = lower_consumer_loop if ring.stagger is None else lower_staggered_loop
+    return (*nodes, *lower(context, RingLoop(statement, ring, bounds, body)))
 
 
 def lower_while(context: Context, statement: While) -> tuple[Node, ...]:

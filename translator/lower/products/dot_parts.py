@@ -13,18 +13,18 @@ from dataclasses import replace
 
 from ...frozen import frozen
 from ...hardware import SWIZZLE_ALIGNMENT
-from ...ir.nodes import Assign, For
+from ...ir.nodes import Assign
 from ...ir.types import ValueType
 from ...ir.walk import statements, top_statements
 from ...language.dtypes import uint16
 from ...schedule.products.dot_plan import DotPlan, Operand
 from ...schedule.products.shared_tiles import SharedTile
-from ...schedule.staging.ring_plan import Ring
 from ..context import Context
 from ..shared.arrays import side_text, size_text
-from ..staging.loop_bounds import ONE, Bounds, compared, steps_on
+from ..staging.loop_bounds import ONE, compared, steps_on
 from ..staging.own_stages import stage_word
 from ..staging.ring_barriers import barrier_name, parity_of, position_name, stages_name
+from ..staging.ring_loop import RingLoop
 from ..text.element import indexed
 from ..text.operators import Text, multiplied
 from ..text.point import Point
@@ -58,17 +58,17 @@ class PartsAhead:
     count: str
 
 
-def parts_ahead(context: Context, loop: For, ring: Ring, bounds: Bounds) -> PartsAhead | None:
+def parts_ahead(context: Context, loop: RingLoop) -> PartsAhead | None:
     """How the parts of a loop's tiles are written ahead; None where its dots are others, or arrays take turns."""
-    plans = context.schedule.dots
-    dots = [s for s in statements(loop.body) if s in plans]
+    plans, ring, bounds, body = context.schedule.dots, loop.ring, loop.bounds, loop.statement.body
+    dots = [s for s in statements(body) if s in plans]
     if len(dots) != 1 or context.shared.in_turns or not _is_of_parts(plans[dots[0]]):
         return None
     (dot,) = dots
     plan = plans[dot]
     if not isinstance(dot, Assign) or not {plan.a.variable, plan.b.variable} <= set(ring.tiles):
         return None
-    if dot not in top_statements(loop.body):
+    if dot not in top_statements(body):
         return None
     name, turn = context.names.shared_index("write_parts"), context.names.shared_index("turn")
     stage, stages = stage_word(context, ring), stages_name(context, ring)
@@ -92,7 +92,7 @@ def parts_ahead(context: Context, loop: For, ring: Ring, bounds: Bounds) -> Part
         position_name(context, ring),
         steps_on(Text(context.names.variable(ring.loop)), ONE, bounds.step),
     )
-    more = compared(loop, following, bounds.stop)
+    more = compared(loop.statement, following, bounds.stop)
     return PartsAhead(
         dot, function, Line(f"{name}({position if ring.counted else bounds.start.text});"),
         Branch(more, (Line(f"{name}({position} + 1);"),)), position,

@@ -20,9 +20,10 @@ from ...ir.walk import top_statements, used_variables
 from ...schedule.products.dots import is_box_read
 from ...schedule.staging.ring_plan import Ring, Stagger
 from ..context import Context, ctype
-from ..staging.loop_bounds import ONE, Body, Bounds, compared, steps_on
-from ..staging.own_stages import lower_body, stage_word
+from ..staging.loop_bounds import ONE, compared, steps_on
+from ..staging.own_stages import stage_word
 from ..staging.ring_barriers import barrier_name, has, parity_of, position_name, stages_name
+from ..staging.ring_loop import RingLoop
 from ..staging.rings import counting
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Declaration, Lambda, Line, Loop, Node, const
@@ -33,9 +34,9 @@ TURN_BARRIER = 8  # behind those of the warpgroups' stores
 FIRST, LATE = "the product alone", "the product, an iteration later"
 
 
-def lower_staggered_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
+def lower_staggered_loop(context: Context, loop: RingLoop) -> tuple[Node, ...]:
     """The loop, with its first iteration before it and the last late product behind it."""
-    stagger = ring.stagger
+    statement, ring, bounds, stagger = loop.statement, loop.ring, loop.bounds, loop.ring.stagger
     if stagger is None:
         raise TypeError("a loop whose products are in step")
     for helper in ("mbarrier_wait", "mbarrier_arrive", "wgmma_commit", "wgmma_wait"):
@@ -46,12 +47,12 @@ def lower_staggered_loop(context: Context, statement: For, ring: Ring, bounds: B
     last = f"{count} - 1" if ring.counted else f"{bounds.stop.within(12)} - 1"
     start_function, start_name = _start_function(context, ring, stagger)
     late_function, late_name = _late_function(context, ring, stagger)
-    compute_function, compute_name = _compute_function(context, statement, ring, stagger, body)
+    compute_function, compute_name = _compute_function(context, loop, stagger)
     done = _pins(context, stagger.ahead)
     read = _last_reading(statement, stagger.early)
     at_once = bool(stagger.early) and read is None
     free_early = [_release(context, ring, "early_empty", count)] if at_once else []
-    from_second = replace(bounds, start=steps_on(bounds.start, ONE, bounds.step))
+    from_second = replace(loop, bounds=replace(bounds, start=steps_on(bounds.start, ONE, bounds.step)))
     wait_turn, pass_turn = _turns(context)
     begin: list[Node] = [
         *wait_turn,
@@ -82,7 +83,7 @@ def lower_staggered_loop(context: Context, statement: For, ring: Ring, bounds: B
     ]
     nodes: tuple[Node, ...] = (
         *_declarations(context, stagger), *start_function, *late_function, *compute_function, *begin,
-        Loop(counting(context, statement, ring, from_second), tuple(trip)), *end,
+        Loop(counting(context, from_second), tuple(trip)), *end,
     )  # fmt: skip
     return (Branch(compared(statement, bounds.start, bounds.stop), nodes),)
 
@@ -195,10 +196,9 @@ def _late_function(context: Context, ring: Ring, stagger: Stagger) -> tuple[tupl
     return (Comment(what), Lambda(name, f"int {turn}", nodes)), name
 
 
-def _compute_function(
-    context: Context, statement: For, ring: Ring, stagger: Stagger, body: Body
-) -> tuple[tuple[Node, Node], str]:
+def _compute_function(context: Context, loop: RingLoop, stagger: Stagger) -> tuple[tuple[Node, Node], str]:
     """The function with all else that an iteration does, and its name."""
+    statement, ring = loop.statement, loop.ring
     name, turn = context.names.shared_index("compute"), context.names.shared_index("turn")
     stage = f"{turn} % {stages_name(context, ring)}"
     settled: tuple[Node, ...] = (
@@ -213,7 +213,7 @@ def _compute_function(
             _release(context, ring, "early_empty", turn),
         )
     context.notes.before[stagger.settled] = settled
-    nodes = (*naming, *lower_body(context, statement, body))
+    nodes = (*naming, *loop.lowered(context, statement.body))
     index = f"{ctype(statement.variable.type)} {context.names.variable(ring.loop)}"
     return (Comment("What an iteration computes."), Lambda(name, f"{index}, int {turn}", nodes)), name
 

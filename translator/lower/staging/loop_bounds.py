@@ -5,7 +5,6 @@ As in Python, bounds are taken once: what the body changes of them is kept in fr
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from ...frozen import frozen
@@ -19,7 +18,6 @@ from ..text.operators import Text
 from ..text.unit import Branch, Loop, Node, const
 
 ONE = Text("1")
-Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]  # what lowers the body of a loop
 
 
 @frozen

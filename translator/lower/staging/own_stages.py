@@ -9,7 +9,6 @@ neither the copies nor the reads need a barrier. `schedule/staging/own_stages.py
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from ...frozen import frozen
 from ...hardware import CHUNK_BYTES, LANE_BITS
@@ -35,10 +34,11 @@ from ..text.point import Point
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Declaration, Lambda, Line, Loop, Node, Shared, const
 from .copies import tile_comment
-from .loop_bounds import Body, Bounds, compared, for_header, if_any_trip, steps_on, surely_runs, trips_of
+from .loop_bounds import compared, for_header, if_any_trip, steps_on, surely_runs, trips_of
 from .names_ahead import named_elements, names_ahead
 from .own_places import place_in_tile, place_of_own, place_of_scalar, places_of_all, slot_filled
 from .read_ahead import read_ahead, read_values, running_totals
+from .ring_loop import RingLoop
 
 AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
 
@@ -57,16 +57,10 @@ def stage_word(context: Context, ring: Ring) -> str:
     return context.ahead.stage_words[key]
 
 
-def lower_body(context: Context, statement: For, body: Body) -> tuple[Node, ...]:
-    """The body of a loop with stages."""
-    with context.inside(replace(context.around, rings=context.around.rings + 1)):
-        return body(statement.body)
-
-
-def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:
+def own_of(context: Context, loop: RingLoop) -> list[Assign]:
     """The loads of a loop that threads make ahead for themselves: those that `cp.async` can take."""
-    own = {*ring.own} - context.facts.unused  # the last one in its turn starts the copies of a later trip
-    loads = [s for s in top_statements(statement.body) if assigns(s, "load") and s.targets[0] in own]
+    own = {*loop.ring.own} - context.facts.unused  # the last one in its turn starts the copies of a later trip
+    loads = [s for s in top_statements(loop.statement.body) if assigns(s, "load") and s.targets[0] in own]
     layouts, by_all = context.schedule.layouts, context.schedule.block_copies
     return [s for s in loads if s.target in by_all or is_copied_whole(s, layouts, context.facts)]
 
@@ -171,39 +165,30 @@ class OwnCopies:
     arrays: tuple[str, ...] = ()
 
 
-def copies_ahead(
-    context: Context,
-    statement: For,
-    ring: Ring,
-    bounds: Bounds,
-    stages: str,
-    body: Body,
-    position: str = "",
-) -> OwnCopies:
+def copies_ahead(context: Context, loop: RingLoop, stages: str, position: str = "") -> OwnCopies:
     """The copies of a loop whose threads, having read their elements of an iteration, start those of a later one.
 
     `stages` is the constant that counts the ring's stages ("" for a single one), and `position` the count of
     stages with which the loop begins, where that is not 0.
     """
-    loads = own_of(context, statement, ring)
+    loads = own_of(context, loop)
     if not loads:
         return OwnCopies()
-    once, loop = context.names.once, ring.loop
-    name, several = context.names.variable(loop), bool(stages)
-    ahead, load_tiles = once("ahead", ("ahead", loop)), once("load_tiles", ("load", loop))
+    statement, ring, bounds, once = loop.statement, loop.ring, loop.bounds, context.names.once
+    name, several = context.names.variable(ring.loop), bool(stages)
+    ahead, load_tiles = once("ahead", ("ahead", ring.loop)), once("load_tiles", ("load", ring.loop))
     for helper in ("cp_async_commit", "cp_async_wait"):
         context.use_helper(helper)
     copies: list[Node] = []
     arrays: list[str] = []
-    reading = read_ahead(context, statement, ring, loads, bounds)
-    values = read_values(context, statement, ring, loads, bounds)
+    reading, values = read_ahead(context, loop, loads), read_values(context, loop, loads)
     prepare, names = conversions_before(context, loads)
     with names_ahead(context, statement, loads) as scalars, context.conversions(names):
         for load in loads:
             arrays.append(declare_own(context, load, ring, stages))
             copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
     copies = [*scalars, *copies]
-    copies += [*running_totals(context, statement, ring, body), *reading.behind_copies(name)]
+    copies += [*running_totals(context, loop), *reading.behind_copies(name)]
     kind = ctype(statement.variable.type)
     word = stage_word(context, ring)
     parameters, stage = f"{kind} {name}{f', int {word}' if several else ''}", f", {word}" if several else ""
@@ -223,7 +208,7 @@ def copies_ahead(
     free, arrival = _around_reads(context, loads, stages)
     context.notes.after[loads[-1]] = (*free, *more)
     count = context.names.shared_index("trip" if position else "stage")
-    first = _first_copies(statement, ring, bounds, ahead, load_tiles, stages, position, count)
+    first = _first_copies(loop, _Words(ahead, load_tiles, stages, position, count))
     in_turns = tuple(filter(context.shared.takes_turns, arrays))
     return OwnCopies(tuple(functions), (*reading.at_first(), *values.at_first(), *first), arrival, in_turns)
 
@@ -240,22 +225,23 @@ def _around_reads(context: Context, loads: list[Assign], stages: str) -> tuple[t
     return free, arrival
 
 
-def lower_own_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
+def lower_own_loop(context: Context, loop: RingLoop) -> tuple[Node, ...]:
     """A loop in which threads load for themselves alone."""
-    header = for_header(statement, context.names.variable(ring.loop), bounds)
-    if not own_of(context, statement, ring):
-        return (trips_of(context, statement, header, body(statement.body)),)
-    loop, several = ring.loop, ring.stages > 1
+    statement, ring = loop.statement, loop.ring
+    header = for_header(statement, context.names.variable(ring.loop), loop.bounds)
+    if not own_of(context, loop):
+        return (trips_of(context, statement, header, loop.body(statement.body)),)
+    several = ring.stages > 1
     stages = ""
     if several:
         stages = context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
-    name = context.names.variable(loop)
-    used = context.names.once("used", ("position", loop, "")) if several and ring.counted else ""
-    copies = copies_ahead(context, statement, ring, bounds, stages, body)
+    name = context.names.variable(ring.loop)
+    used = context.names.once("used", ("position", ring.loop, "")) if several and ring.counted else ""
+    copies = copies_ahead(context, loop, stages)
     trip = [
         *copies.arrival,
         *((const("int", stage_word(context, ring), f"{used or name} % {stages}"),) if several else ()),
-        *lower_body(context, statement, body),
+        *loop.lowered(context, statement.body),
         *((Line(f"++{used};"),) if used else ()),
     ]
     count = (Declaration("int", used, "0", comment="stages so far"),) if used else ()
@@ -263,20 +249,37 @@ def lower_own_loop(context: Context, statement: For, ring: Ring, bounds: Bounds,
     return (*copies.functions, *copies.first, *count, trips_of(context, statement, header, tuple(trip)))
 
 
-def _first_copies(
-    statement: For, ring: Ring, bounds: Bounds, ahead: str, load_tiles: str, stages: str, position: str,
-    count: str,
-) -> tuple[Node, ...]:  # fmt: skip
-    """The copies of the first iterations, as many as there are stages; `count` counts them."""
+@frozen
+class _Words:
+    """The words for the copies of a loop.
+
+    Attributes:
+      ahead: the iteration whose copies are started.
+      load_tiles: the function that starts them.
+      stages: the constant that counts the ring's stages; "" for a single one.
+      position: the count of stages with which the loop begins; "" for 0.
+      count: what counts the first iterations.
+    """
+
+    ahead: str
+    load_tiles: str
+    stages: str
+    position: str
+    count: str
+
+
+def _first_copies(loop: RingLoop, words: _Words) -> tuple[Node, ...]:
+    """The copies of the first iterations, as many as there are stages."""
+    statement, bounds, count = loop.statement, loop.bounds, words.count
     commit = Line("cp_async_commit();")
-    if not stages:
-        return (*if_any_trip(statement, bounds, (Line(f"{load_tiles}({bounds.start.text});"),)), commit)
-    naming, iteration = named_iteration(statement, ahead, steps_on(bounds.start, Text(count), bounds.step))
-    stage = f"({position} + {count}) % {stages}" if position else count
-    some: Node = Line(f"{load_tiles}({iteration.text}, {stage});")
-    if not surely_runs(statement, ring.stages):
+    if not words.stages:
+        return (*if_any_trip(statement, bounds, (Line(f"{words.load_tiles}({bounds.start.text});"),)), commit)
+    naming, iteration = named_iteration(statement, words.ahead, steps_on(bounds.start, Text(count), bounds.step))
+    stage = f"({words.position} + {count}) % {words.stages}" if words.position else count
+    some: Node = Line(f"{words.load_tiles}({iteration.text}, {stage});")
+    if not surely_runs(statement, loop.ring.stages):
         some = Branch(compared(statement, iteration, bounds.stop), (some,))
-    return (Loop(f"for (int {count} = 0; {count} < {stages}; ++{count})", (*naming, some, commit)),)
+    return (Loop(f"for (int {count} = 0; {count} < {words.stages}; ++{count})", (*naming, some, commit)),)
 
 
 def named_iteration(loop: For, name: str, iteration: Text) -> tuple[tuple[Node, ...], Text]:

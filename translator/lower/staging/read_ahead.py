@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...ir.nodes import Assign, Expr, For, Use, Variable
+from ...ir.nodes import Assign, Expr, Use, Variable
 from ...ir.rewrite import substituted
 from ...ir.walk import top_statements
-from ...schedule.staging.ring_plan import Ring
 from ..accesses.memory import lower_load
 from ..context import Context, ctype
 from ..shared.convert import conversions_before
@@ -21,7 +20,8 @@ from ..text.literals import literal_text
 from ..text.operators import Text
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Declaration, Lambda, Line, Node
-from .loop_bounds import Body, Bounds, compared, steps_on, surely_runs
+from .loop_bounds import compared, steps_on, surely_runs
+from .ring_loop import RingLoop
 
 
 @frozen
@@ -32,13 +32,11 @@ class ReadingAhead:
       before: registers, and the functions that fill them, ahead of the function that starts copies.
       functions: the names of these, the one that is called for the next iteration first.
       loop: the loop.
-      bounds: its bounds.
     """
 
     before: tuple[Node, ...]
     functions: tuple[str, ...]
-    loop: For
-    bounds: Bounds
+    loop: RingLoop
 
     def behind_copies(self, iteration: str) -> tuple[Node, ...]:
         """What follows the copies of an iteration."""
@@ -50,23 +48,28 @@ class ReadingAhead:
         calls = [(trip, ahead) for trip in range(-count, 0) for ahead in range(1, count + 1) if trip + ahead >= 0]
         return tuple(
             self._call(
-                self.functions[ahead - 1], self.bounds.start, trip + ahead, surely_runs(self.loop, trip + ahead + 1)
+                self.functions[ahead - 1],
+                self.loop.bounds.start,
+                trip + ahead,
+                surely_runs(self.loop.statement, trip + ahead + 1),
             )
             for trip, ahead in calls
         )
 
     def _call(self, name: str, first: Text, ahead: int, surely: bool = False) -> Node:
         """Reads what an iteration's copies need, where there is such an iteration: so many after the `first`."""
-        iteration = steps_on(first, Text(str(ahead)), self.bounds.step) if ahead else first
+        bounds = self.loop.bounds
+        iteration = steps_on(first, Text(str(ahead)), bounds.step) if ahead else first
         call = Line(f"{name}({iteration.text});")
-        return call if surely else Branch(compared(self.loop, iteration, self.bounds.stop), (call,))
+        return call if surely else Branch(compared(self.loop.statement, iteration, bounds.stop), (call,))
 
 
-def read_ahead(context: Context, loop: For, ring: Ring, copied: Sequence[Assign], bounds: Bounds) -> ReadingAhead:
+def read_ahead(context: Context, loop: RingLoop, copied: Sequence[Assign]) -> ReadingAhead:
     """The text for what the loads `copied`, which the loop starts ahead, find their addresses by."""
     tiles = {load.target for load in copied}
-    distances = {one.variable: one.distance for one in ring.ahead if one.tile in tiles}
-    top = [s for s in top_statements(loop.body) if isinstance(s, Assign)]
+    distances = {one.variable: one.distance for one in loop.ring.ahead if one.tile in tiles}
+    statement = loop.statement
+    top = [s for s in top_statements(statement.body) if isinstance(s, Assign)]
     loads = _without_repetition(context, [s for s in top if s.targets[0] in distances], distances)
     context.ahead.read_ahead |= set(distances)
     prepare, moved = conversions_before(context, loads)
@@ -76,7 +79,7 @@ def read_ahead(context: Context, loop: For, ring: Ring, copied: Sequence[Assign]
     ]
     filling: list[Node] = []
     functions: list[str] = []
-    name, kind = context.names.variable(loop.variable), ctype(loop.variable.type)
+    name, kind = context.names.variable(statement.variable), ctype(statement.variable.type)
     with context.conversions(moved):
         for distance in range(1, max(distances.values(), default=0) + 1):
             reading: list[Node] = []
@@ -84,7 +87,9 @@ def read_ahead(context: Context, loop: For, ring: Ring, copied: Sequence[Assign]
                 if distances[load.target] == distance:
                     note = "read ahead of the copies" if distance == 1 else "and of what finds their addresses"
                     reading += [*tag(load.origin, note, bool(reading)), *lower_load(context, load)]
-            function = context.names.once("find_tiles" if distance == 1 else "find_further", ("find", loop, distance))
+            function = context.names.once(
+                "find_tiles" if distance == 1 else "find_further", ("find", statement, distance)
+            )
             what = "the tiles" if distance == 1 else f"what `{functions[-1]}` reads"
             functions.append(function)
             filling += [
@@ -93,29 +98,31 @@ def read_ahead(context: Context, loop: For, ring: Ring, copied: Sequence[Assign]
                 ),
                 Lambda(function, f"{kind} {name}", tuple(reading)),
             ]
-    return ReadingAhead((*prepare, *registers, *filling), tuple(functions), loop, bounds)
+    return ReadingAhead((*prepare, *registers, *filling), tuple(functions), loop)
 
 
-def running_totals(context: Context, loop: For, ring: Ring, body: Body) -> tuple[Node, ...]:
+def running_totals(context: Context, loop: RingLoop) -> tuple[Node, ...]:
     """What is assigned behind the copies of an iteration, in their order, so that those of the next find their addresses."""
-    own = tuple(s for s in top_statements(loop.body) if isinstance(s, Assign) and s.targets[0] in ring.running)
+    top = (s for s in top_statements(loop.statement.body) if isinstance(s, Assign))
+    own = tuple(s for s in top if s.targets[0] in loop.ring.running)
     context.notes.behind_copies -= set(own)  # where a loop is lowered a second time
-    nodes = body(own)
+    nodes = loop.body(own)
     context.notes.behind_copies |= set(own)
     return nodes
 
 
-def read_values(context: Context, loop: For, ring: Ring, copied: Sequence[Assign], bounds: Bounds) -> ReadingAhead:
+def read_values(context: Context, loop: RingLoop, copied: Sequence[Assign]) -> ReadingAhead:
     """The same for scalars that no asynchronous copy can take: each iteration finds its values in registers.
 
     Behind the last of them stand the loads of the next iteration's.
     """
-    taken = {load.target for load in copied} | {one.tile for one in ring.ahead}
-    top = [s for s in top_statements(loop.body) if isinstance(s, Assign)]
-    own = {*ring.own} - taken - context.facts.unused
+    statement = loop.statement
+    taken = {load.target for load in copied} | {one.tile for one in loop.ring.ahead}
+    top = [s for s in top_statements(statement.body) if isinstance(s, Assign)]
+    own = {*loop.ring.own} - taken - context.facts.unused
     loads = [s for s in top if s.targets[0] in own and not s.target.type.is_tile]
     if not loads:
-        return ReadingAhead((), (), loop, bounds)
+        return ReadingAhead((), (), loop)
     registers: list[Node] = []
     reading: list[Node] = []
     for load in loads:
@@ -124,11 +131,11 @@ def read_values(context: Context, loop: For, ring: Ring, copied: Sequence[Assign
         registers.append(_register(context, variable, "for the next iteration"))
         note = tag(load.origin, "read ahead", bool(reading), again=True)
         reading += [*note, *lower_load(context, replace(load, targets=(variable,)))]
-    name, kind = context.names.variable(loop.variable), ctype(loop.variable.type)
-    function = context.names.once("read_values", ("values", loop))
+    name, kind = context.names.variable(statement.variable), ctype(statement.variable.type)
+    function = context.names.once("read_values", ("values", statement))
     what = Comment(f"Reads the values of the iteration at `{name}`.")
     filling = Lambda(function, f"{kind} {name}", tuple(reading))
-    found = ReadingAhead((*registers, what, filling), (function,), loop, bounds)
+    found = ReadingAhead((*registers, what, filling), (function,), loop)
     context.notes.after[loads[-1]] = found.behind_copies(name)
     return found
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ...frozen import frozen
 from ...hardware import WARPGROUP
-from ...ir.nodes import Assign, Effect, For
+from ...ir.nodes import Assign, Effect
 from ...ir.walk import assigned_variables, nested, top_statements
 from ...schedule.products.operand_tiles import transposed_tile
 from ...schedule.staging.ring_plan import Ring
@@ -23,11 +23,12 @@ from ..text.operators import Text
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Declaration, Lambda, Line, Loop, Node, const, words
 from .copies import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
-from .loop_bounds import ONE, Body, Bounds, compared, for_header, if_any_trip, steps_on, surely_runs, trips_of
+from .loop_bounds import ONE, compared, for_header, if_any_trip, steps_on, surely_runs, trips_of
 from .names_ahead import names_ahead
-from .own_stages import AHEAD, declare_own, lower_body, named_iteration, own_copies, own_of, stage_word
+from .own_stages import AHEAD, declare_own, named_iteration, own_copies, own_of, stage_word
 from .read_ahead import read_ahead, read_values, running_totals
 from .ring_barriers import stages_name
+from .ring_loop import RingLoop
 from .rings import only_sums, products_complete, products_in
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
 
@@ -108,39 +109,37 @@ class _Filling:
         return Line(f"{names.align_tiles}({iteration}{f', {count}' if names.used else ''});")
 
 
-def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
+def lower_copying_loop(context: Context, loop: RingLoop) -> tuple[Node, ...]:
     """A loop with the loads of its first iterations before it, and in each iteration those of a later one."""
-    names, loop = _names(context, ring), context.names.variable(statement.variable)
+    statement, ring = loop.statement, loop.ring
+    names, counter = _names(context, ring), context.names.variable(statement.variable)
     loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.tiles]
     rows = [load for load in loads if is_row_load(load)]
     arrays = [declare_rows(context, s) if s in rows else declare_tile(context, s) for s in loads]
     arrays += [rows_name(context, load) for load in rows]
     before = [node for array in arrays for node in context.before_write(array)]
-    own = own_of(context, statement, ring)
+    own = own_of(context, loop)
     own_arrays = [declare_own(context, load, ring, names.stages) for load in own]
-    reading = read_ahead(context, statement, ring, [*loads, *own], bounds)
-    values = read_values(context, statement, ring, own, bounds)
+    reading, values = read_ahead(context, loop, [*loads, *own]), read_values(context, loop, own)
     prepare, moved = conversions_before(context, [*loads, *own])
     free = [node for array in own_arrays for node in context.before_write(array)]
-    running = running_totals(context, statement, ring, body)
+    behind = (*running_totals(context, loop), *reading.behind_copies(counter))
     with context.conversions(moved):
-        filling = _filling(
-            context, statement, ring, loads, arrays, own, names, (*running, *reading.behind_copies(loop))
-        )
-    first = _first_loads(context, statement, ring, bounds, names, filling)
+        filling = _filling(context, loop, _Loads(dict(zip(loads, arrays, strict=False)), own, behind), names)
+    first = _first_loads(context, loop, names, filling)
     context.ahead.stage_of |= dict.fromkeys(ring.tiles, names.stage)
     context.ahead.stage_of |= {load.target: tile_stage(context, names.count) for load in rows}
-    flying = _flying(context, statement, ring)
+    flying = _flying(context, loop)
     order, being_read = context.order.snapshot(), set(context.shared.being_read)
     head = context.barrier("everyone's share is there, and nobody reads the stage that is filled next")
     in_flight = context.around.in_flight | set(flying)
     with context.inside(replace(context.around, in_flight=in_flight)):
-        inner = lower_body(context, statement, body)
+        inner = loop.lowered(context, statement.body)
     if flying:
         for helper in ("wgmma_commit", "wgmma_wait"):
             context.use_helper(helper)
         inner = (*inner, Line("wgmma_commit();"))
-    trip = _trip(context, statement, ring, bounds, names, filling, (head, inner, products_complete(context, flying)))
+    trip = _trip(context, loop, names, filling, (head, inner, products_complete(context, flying)))
     context.order.merge(order)  # there may be no trip, and no barrier
     context.shared.being_read |= {*being_read, *arrays, *filter(context.shared.takes_turns, own_arrays)}
     zeros = (Line("cp_async_wait<0>();", "no copy of zeros is left behind"),) if filling.late else ()
@@ -150,22 +149,22 @@ def lower_copying_loop(context: Context, statement: For, ring: Ring, bounds: Bou
         *reading.at_first(),
         *values.at_first(),
         *first,
-        trips_of(context, statement, for_header(statement, loop, bounds), trip),
+        trips_of(context, statement, for_header(statement, counter, loop.bounds), trip),
         *zeros,
     )
 
 
-def _flying(context: Context, statement: For, ring: Ring) -> tuple[Assign, ...]:
+def _flying(context: Context, loop: RingLoop) -> tuple[Assign, ...]:
     """The dots whose products run on to the end of an iteration.
 
     None where they read transposed copies whose memory others have in their turn: nobody waits for such products before that
     is written, unless a dot is all that the loop has.
     """
-    if not ring.overlapped:
+    if not loop.ring.overlapped:
         return ()
-    dots = products_in(context, statement)
-    settled = context.facts.absorbed | context.facts.index | context.facts.unused | {*ring.tiles}
-    rest = [s for s in nested(statement) if isinstance(s, Effect) or not settled.issuperset(assigned_variables(s))]
+    dots = products_in(context, loop.statement)
+    settled = context.facts.absorbed | context.facts.index | context.facts.unused | {*loop.ring.tiles}
+    rest = [s for s in nested(loop.statement) if isinstance(s, Effect) or not settled.issuperset(assigned_variables(s))]
     takes_turns = context.shared.in_turns and len(rest) > 1
     return () if takes_turns and any(_transposes(context, dot) for dot in dots) else dots
 
@@ -187,28 +186,36 @@ def _names(context: Context, ring: Ring) -> _Names:
     return _Names(stages, load, put, align, ahead, used, position, stage_word(context, ring))
 
 
-def _filling(
-    context: Context,
-    statement: For,
-    ring: Ring,
-    loads: list[Assign],
-    arrays: list[str],
-    own: list[Assign],
-    names: _Names,
-    behind: tuple[Node, ...],
-) -> _Filling:
-    """The functions that load an iteration's tiles; the loop's variable is their parameter, `behind` follows all copies."""
+@frozen
+class _Loads:
+    """What a loop loads ahead.
+
+    Attributes:
+      arrays: the arrays in which the loads of tiles for all threads end.
+      own: the loads that threads make for themselves.
+      behind: what follows all copies of an iteration.
+    """
+
+    arrays: dict[Assign, str]
+    own: list[Assign]
+    behind: tuple[Node, ...]
+
+
+def _filling(context: Context, loop: RingLoop, loads: _Loads, names: _Names) -> _Filling:
+    """The functions that load an iteration's tiles; the loop's variable is their parameter."""
+    statement = loop.statement
     before: list[Node] = []
     loading: list[Node] = []
     putting: list[Node] = []
     aligning: list[Node] = []
-    direct, late = False, _can_be_late(context, statement, ring, loads, own)
+    direct, late = False, _can_be_late(context, loop, loads)
     name = context.names.variable(statement.variable)
     more = context.names.shared_index("more")
     count = context.names.shared_index("turn") if names.used else name
-    followed = [] if any(map(is_row_load, loads)) else [*loads, *own]  # rows are found by functions of their own
+    has_rows = any(map(is_row_load, loads.arrays))  # which are found by functions of their own
+    followed = [] if has_rows else [*loads.arrays, *loads.own]
     with names_ahead(context, statement, followed) as scalars:
-        for load, array in zip(loads, arrays, strict=False):
+        for load, array in loads.arrays.items():
             loading += tag(load.origin, "", bool(loading))
             if is_row_load(load):
                 first, definition = indexed(context, load, statement)
@@ -222,10 +229,10 @@ def _filling(
                 before.append(_registers(context, load, array))
                 loading += fetch_tile(context, load)
                 putting += put_tile(context, load, f"{array}[{names.stage}]")
-        for load in own:
+        for load in loads.own:
             loading += [*tag(load.origin, AHEAD, bool(loading), again=True), *own_copies(context, load)]
-    loading = [*scalars, *loading, *behind]
-    direct = direct or bool(own)
+    loading = [*scalars, *loading, *loads.behind]
+    direct = direct or bool(loads.own)
     for helper in ("cp_async_commit", "cp_async_wait") if direct or aligning else ():
         context.use_helper(helper)
     kind = ctype(statement.variable.type)
@@ -260,22 +267,21 @@ def _function(what: str, name: str, parameters: list[str], body: list[Node]) -> 
     return Comment(what), Lambda(name, ", ".join(parameters), tuple(body))
 
 
-def _can_be_late(context: Context, loop: For, ring: Ring, loads: list[Assign], own: list[Assign]) -> bool:
+def _can_be_late(context: Context, loop: RingLoop, loads: _Loads) -> bool:
     """Whether copies may wait for the products of their iteration: there is another one in which they can arrive.
 
     Where a loop computes with its products, copies ahead of them are what the computing hides.
     """
-    simple = (
-        not own and not ring.running and all(not is_row_load(load) and is_asynchronous(context, load) for load in loads)
-    )
-    return simple and ring.stages > 2 and not ring.overlapped and only_sums(context, loop)
+    ring = loop.ring
+    if loads.own or ring.running or ring.overlapped or ring.stages <= 2:
+        return False
+    simple = all(not is_row_load(load) and is_asynchronous(context, load) for load in loads.arrays)
+    return simple and only_sums(context, loop.statement)
 
 
-def _first_loads(
-    context: Context, statement: For, ring: Ring, bounds: Bounds, names: _Names, filling: _Filling
-) -> tuple[Node, ...]:
+def _first_loads(context: Context, loop: RingLoop, names: _Names, filling: _Filling) -> tuple[Node, ...]:
     """The loads of the first `stages - 1` iterations; of the first one, rows are aligned too."""
-    stage = names.stage
+    statement, ring, bounds, stage = loop.statement, loop.ring, loop.bounds, names.stage
     iteration = steps_on(bounds.start, Text(stage), bounds.step) if ring.counted else Text(stage)
     naming, iteration = named_iteration(statement, names.ahead, iteration)
     more = ALWAYS if surely_runs(statement, ring.stages - 1) else compared(statement, iteration, bounds.stop)
@@ -297,14 +303,18 @@ def _first_loads(
 
 
 def _trip(
-    context: Context, statement: For, ring: Ring, bounds: Bounds, names: _Names, filling: _Filling,
+    context: Context,
+    loop: RingLoop,
+    names: _Names,
+    filling: _Filling,
     parts: tuple[tuple[Node, ...], tuple[Node, ...], tuple[Node, ...]],
-) -> tuple[Node, ...]:  # fmt: skip
+) -> tuple[Node, ...]:
     """One iteration: wait for its tiles, start the loads of a later one, compute.
 
     Its `parts` are the barrier at its head, what it computes, and the wait for products that run on.
     """
     head, inner, complete = parts
+    statement, ring, bounds = loop.statement, loop.ring, loop.bounds
     kind, name = ctype(statement.variable.type), context.names.variable(ring.loop)
     more = compared(statement, Text(names.ahead), bounds.stop)
     late = filling.rows and ring.stages == 2  # the next iteration's rows have no time to arrive but this iteration

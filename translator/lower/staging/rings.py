@@ -22,7 +22,6 @@ from ...ir.walk import (
     used_variables,
 )
 from ...schedule.products.shared_tiles import SharedTile
-from ...schedule.staging.ring_plan import Ring
 from ..context import Context, ctype
 from ..products.dot_parts import parts_ahead
 from ..products.dot_wgmma import pin
@@ -32,13 +31,15 @@ from ..shared.arrays import side_text
 from ..text.operators import Text
 from ..text.unit import Branch, Comment, Line, Loop, Node, const, unrolled
 from .copies import tile_comment
-from .loop_bounds import Body, Bounds, for_header, has_trips, if_any_trip
-from .own_stages import copies_ahead, lower_body, stage_word
+from .loop_bounds import for_header, has_trips, if_any_trip
+from .own_stages import copies_ahead, stage_word
 from .ring_barriers import barrier_name, barrier_of, position_name, stage_lines, stages_name
+from .ring_loop import RingLoop
 
 
-def lower_producer_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
+def lower_producer_loop(context: Context, loop: RingLoop) -> tuple[Node, ...]:
     """The loading thread's part of a loop."""
+    statement, ring = loop.statement, loop.ring
     word, (stage, parity, parity_name) = stage_word(context, ring), stage_lines(context, ring)
     for helper in ("mbarrier_wait", "mbarrier_arrive_expect"):
         context.use_helper(helper)
@@ -58,13 +59,13 @@ def lower_producer_loop(context: Context, statement: For, ring: Ring, bounds: Bo
     context.box_copies.opening |= opening
     places = _loads_before_copies(statement)
     nodes: list[Node] = [
-        *(body(statement.body[:places]) if places else ()),
+        *(loop.body(statement.body[:places]) if places else ()),
         stage,
         parity,
         *first,
-        *lower_body(context, statement, lambda _: body(statement.body[places:])),
+        *loop.lowered(context, statement.body[places:]),
     ]
-    return (*fixed, Loop(counting(context, statement, ring, bounds), tuple(nodes)))
+    return (*fixed, Loop(counting(context, loop), tuple(nodes)))
 
 
 def _loads_before_copies(loop: For) -> int:
@@ -80,10 +81,10 @@ def _loads_before_copies(loop: For) -> int:
     return max((place + 1 for place, ops in enumerate(kinds[:copies]) if "load" in ops), default=0)
 
 
-def counting(context: Context, statement: For, ring: Ring, bounds: Bounds) -> str:
+def counting(context: Context, loop: RingLoop) -> str:
     """The header of a loop that advances the count of its ring's stages too."""
-    header = for_header(statement, context.names.variable(ring.loop), bounds)
-    return f"{header[:-1]}, ++{position_name(context, ring)})" if ring.counted else header
+    header = for_header(loop.statement, context.names.variable(loop.ring.loop), loop.bounds)
+    return f"{header[:-1]}, ++{position_name(context, loop.ring)})" if loop.ring.counted else header
 
 
 def _is_short(expr: Expr) -> bool:
@@ -115,8 +116,9 @@ def _fixed_starts(context: Context, loop: For) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def lower_consumer_loop(context: Context, statement: For, ring: Ring, bounds: Bounds, body: Body) -> tuple[Node, ...]:
+def lower_consumer_loop(context: Context, loop: RingLoop) -> tuple[Node, ...]:
     """The multiplying warps' part of a loop."""
+    statement, ring = loop.statement, loop.ring
     word, (stage, parity, parity_name) = stage_word(context, ring), stage_lines(context, ring)
     position, stages = position_name(context, ring), stages_name(context, ring)
     full, empty = barrier_name(context, ring, "full"), barrier_name(context, ring, "empty")
@@ -128,11 +130,11 @@ def lower_consumer_loop(context: Context, statement: For, ring: Ring, bounds: Bo
     context.ahead.stage_of |= dict.fromkeys(ring.tiles, word)
     around = replace(context.around, in_flight=in_flight, trip_count=position if ring.overlapped else "")
     with context.inside(around):
-        copies = copies_ahead(context, statement, ring, bounds, stages, body, position if ring.counted else "")
-        parts = parts_ahead(context, statement, ring, bounds)
+        copies = copies_ahead(context, loop, stages, position if ring.counted else "")
+        parts = parts_ahead(context, loop)
         order, being_read = context.order.snapshot(), set(context.shared.being_read)
         with context.inside(replace(around, parts_ahead=parts)):
-            inner = lower_body(context, statement, body)
+            inner = loop.lowered(context, statement.body)
     nodes: list[Node] = [
         stage,
         *([] if parts else [parity, Line(f"mbarrier_wait(&{full}[{word}], {parity_name});", "the tiles have arrived")]),
@@ -145,21 +147,20 @@ def lower_consumer_loop(context: Context, statement: For, ring: Ring, bounds: Bo
         nodes.append(Branch(f"{lane} == 0", (done,), (), ""))
         if parts is not None:
             nodes += context.barrier("the next tile's parts are there, and nobody reads these any more")
-        loop = Loop(counting(context, statement, ring, bounds), tuple(nodes))
+        trips = Loop(counting(context, loop), tuple(nodes))
         if parts is None:
-            return (*copies.functions, *copies.first, loop)
-        first = (parts.start, *context.barrier("the parts of the first tile are there"), loop)
+            return (*copies.functions, *copies.first, trips)
+        first = (parts.start, *context.barrier("the parts of the first tile are there"), trips)
         context.order.merge(order)  # there may be no trip, and no barrier
         context.shared.being_read |= being_read
-        some = if_any_trip(statement, bounds, first)
+        some = if_any_trip(statement, loop.bounds, first)
         return (*copies.functions, *copies.first, *parts.function, *some)
-    return (*copies.functions, *copies.first, *_running_on(context, statement, ring, bounds, nodes, sums))
+    return (*copies.functions, *copies.first, *_running_on(context, loop, nodes, sums))
 
 
-def _running_on(
-    context: Context, statement: For, ring: Ring, bounds: Bounds, trip: list[Node], sums: tuple[Assign, ...]
-) -> tuple[Node, ...]:
+def _running_on(context: Context, loop: RingLoop, trip: list[Node], sums: tuple[Assign, ...]) -> tuple[Node, ...]:
     """A loop whose products run on into the next trip: that frees their stage, or the end of the loop."""
+    statement, ring, bounds = loop.statement, loop.ring, loop.bounds
     position, stages = position_name(context, ring), stages_name(context, ring)
     empty, lane = barrier_name(context, ring, "empty"), context.lane()
     for helper in ("wgmma_commit", "wgmma_wait"):
@@ -180,9 +181,9 @@ def _running_on(
     if ring.counted:
         start += [] if fixed_start else [const("int", first, position)]
         end.append(Branch(f"{lane} == 0", (release,)))
-    loop = (Loop(counting(context, statement, ring, bounds), tuple(trip)), *end)
+    trips = (Loop(counting(context, loop), tuple(trip)), *end)
     why = "ptxas serialises products if a path bypasses the wait for them"
-    return (*start, *if_any_trip(statement, bounds, loop, why))
+    return (*start, *if_any_trip(statement, bounds, trips, why))
 
 
 def products_in(context: Context, loop: For) -> tuple[Assign, ...]:
