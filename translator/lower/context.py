@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import PurePath
 
 from ..analysis.facts import Facts
@@ -32,9 +32,9 @@ from .text.axis_names import MOST_BARE, PLACES, AxisNames
 from .text.names import Names
 from .text.needs import Needs, Used
 from .text.operators import Text
-from .text.point import Point, register_index
+from .text.point import Point, coordinate, register_index
 from .text.scopes import Scopes
-from .text.spell import Arithmetic, Speller, coordinate_speller
+from .text.spell import Arithmetic, Speller
 from .text.unit import Assignment, Constant, Declaration, Line, Node, Place
 
 NO_MASKS: Mapping[Variable, Spelling] = {}
@@ -89,20 +89,9 @@ class Context:
         self.names, self.axis_names, self.given = names, axis_names, given
         self.masks = NamedMasks(facts, named_masks)
         counted = {s.variable for s in statements(kernel.body) if isinstance(s, For)}
-        unread = counted.union(facts.index, (parameter.variable for parameter in kernel.parameters))
-        self.speller: Speller = Speller(
-            definitions=facts.definitions,
-            written_out=self.spelled,
-            arithmetic=arithmetic,
-            used=root.speller.used if root else Used(),
-            variable_text=self._variable_text,
-            coordinate_of=coordinate_speller(axis_names),
-            function_name=self.function_name,
-            launch_word=self.launch_word,
-            needs_no_use=unread.__contains__,
-            is_const=lambda pointer: not self._writes_through(pointer),
-            first_of_vector=partial(first_of_vector, axis_names, facts),
-        )
+        self._unread = counted.union(facts.index, (parameter.variable for parameter in kernel.parameters))
+        used = root.speller.used if root else Used()
+        self.speller: Speller = Speller(facts.definitions, self.spelled, arithmetic, used, words=self)
         self.readers: dict[Variable, list[Statement]] = root.readers if root else readers_of(kernel.body)
         self.root = root or self  # the kernel's own lowering, whose names are those of the file
         self.needs: Needs = root.needs if root else Needs()
@@ -142,7 +131,8 @@ class Context:
 
     # ------------------------------------------------------------------------------------------------ variables
 
-    def _variable_text(self, variable: Variable, point: Point | None, wide: bool) -> Text:
+    def variable_text(self, variable: Variable, point: Point | None, wide: bool) -> Text:
+        """A variable at a point, None for scalars; `wide` multiplies what it is written out as in 64 bits."""
         if variable in self.in_place:
             return self.in_place[variable]
         state, field = self.field_of.get(variable, ("", ""))
@@ -167,6 +157,22 @@ class Context:
             + "".join(f"[{index}]" for index in indices if index is not None)
             + (f".{field}" if field else self.column(variable, name))
         )
+
+    def coordinate(self, point: Point) -> Text:
+        """The coordinate of a point with one axis."""
+        return coordinate(point, 0, self.axis_names)
+
+    def first_of_vector(self, call: Call, point: Point) -> tuple[Point, str] | None:
+        """Where to find once what neighbours have in common, and what to add to their remainders."""
+        return first_of_vector(self.axis_names, self.facts, call, point)
+
+    def may_stay_unused(self, variable: Variable) -> bool:
+        """Whether the compiler is silent about a variable that nothing reads."""
+        return variable in self._unread
+
+    def points_to_const(self, pointer: Variable) -> bool:
+        """Whether a pointer points to what is only read."""
+        return not self._writes_through(pointer)
 
     def counts_registers(self, variable: Variable, layout: Layout) -> bool:
         """Whether an index tile numbers a thread's registers from 0 on: then the loop over these has its elements already."""

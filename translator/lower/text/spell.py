@@ -7,9 +7,10 @@ The spelling of every operation comes from the op table; this file only places o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Protocol
 
 from ...analysis.long_computations import invites_branch, takes_long
 from ...analysis.ranges import fits, never_overflows
@@ -39,7 +40,7 @@ from .integers import (
 from .literals import CONVERSIONS, literal_text
 from .needs import Used
 from .operators import INFIX, Text, added, placed, widened
-from .point import Point, PointBit, coordinate
+from .point import Point, PointBit
 
 WRAPS = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}
 WRAPPED = {"add": "wrap_add", "sub": "wrap_sub", "neg": "wrap_sub", "mul": "wrap_mul"}
@@ -47,9 +48,6 @@ C_CONVERTS = frozenset(
     ("add", "sub", "mul", "div", "lt", "le", "gt", "ge")
 )  # of a float and an integer it makes two floats
 COMMON = frozenset(("lt", "le", "gt", "ge", "floordiv", "mod", "shr", "and"))  # neighbours may share the result
-
-
-VariableText = Callable[[Variable, Point | None, bool], Text]
 
 
 @frozen
@@ -67,47 +65,53 @@ class Arithmetic:
     small: frozenset[Expr] = frozenset()
 
 
+class Words(Protocol):
+    """What the speller leaves to a lowering: how variables, functions, places and indices are called there."""
+
+    def variable_text(self, variable: Variable, point: Point | None, wide: bool) -> Text:
+        """A variable at a point, None for scalars."""
+
+    def coordinate(self, point: Point) -> Text:
+        """The coordinate of a point with one axis."""
+
+    def function_name(self, function: DeviceFunction) -> str:
+        """The name of a device function."""
+
+    def launch_word(self, op: str, axis: int) -> str:
+        """A program's index, or the number of programs, along an axis."""
+
+    def may_stay_unused(self, variable: Variable) -> bool:
+        """Whether the compiler is silent about a variable that nothing reads."""
+
+    def points_to_const(self, pointer: Variable) -> bool:
+        """Whether a pointer points to what is only read."""
+
+    def first_of_vector(self, call: Call, point: Point) -> tuple[Point, str] | None:
+        """Where to find once what neighbours have in common, and what to add to their remainders."""
+
+
 class Speller:
     """Spells expressions."""
 
     def __init__(
         self,
-        *,
         definitions: Mapping[Variable, Expr],
         written_out: Mapping[Variable, Expr],
         arithmetic: Arithmetic,
         used: Used,
-        variable_text: VariableText,
-        coordinate_of: Callable[[Point], Text],
-        function_name: Callable[[DeviceFunction], str],
-        launch_word: Callable[[str, int], str],
-        needs_no_use: Callable[[Variable], bool],
-        is_const: Callable[[Variable], bool],
-        first_of_vector: Callable[[Call, Point], tuple[Point, str] | None],
+        words: Words,
     ) -> None:
-        """What is known, and how others spell what the speller does not.
+        """What is known, and who spells what the speller does not.
 
         Args:
           definitions: the values of variables that are assigned once.
           written_out: those of variables that have no name in the text.
           arithmetic: what must be spelled otherwise than the operators would have it.
           used: where what is spelled leaves what it needs.
-          variable_text: a variable at a point, None for scalars.
-          coordinate_of: the coordinate of a one-axis point.
-          function_name: a device function.
-          launch_word: a program's index or their number, along an axis.
-          needs_no_use: whether the compiler is silent about a variable that nothing reads.
-          is_const: whether a pointer points to what is only read.
-          first_of_vector: where to find once what neighbours have in common, and what to add to their remainders.
+          words: the lowering.
         """
         self.definitions, self.written_out = definitions, written_out
-        self.arithmetic, self.used = arithmetic, used
-        self.is_const, self.first_of_vector = is_const, first_of_vector
-        self._needs_no_use = needs_no_use
-        self._launch_word = launch_word
-        self._function_name = function_name
-        self._variable_text = variable_text
-        self._coordinate_of = coordinate_of
+        self.arithmetic, self.used, self._words = arithmetic, used, words
         self._called: Mapping[Expr, Variable] = {}
         self._calls: set[Variable] = set()
         self.tiles: Mapping[Expr, tuple[Variable, Assign]] = {}
@@ -156,16 +160,16 @@ class Speller:
             case Literal():
                 return self._literal(expr)
             case Use(variable=variable):
-                return self._variable_text(variable, point if expr.type.is_tile else None, wide)
+                return self._words.variable_text(variable, point if expr.type.is_tile else None, wide)
             case CallFunction():
                 self.used.functions.setdefault(expr.function, expr)
                 args = ", ".join(self.text(arg, self._down(expr, arg, point)) for arg in expr.args)
-                return Text(f"{self._function_name(expr.function)}({args})")
+                return Text(f"{self._words.function_name(expr.function)}({args})")
             case Call() if (called := self._called.get(expr)) is not None:
                 self._calls.add(called)
-                return self._variable_text(called, None, wide)
+                return self._words.variable_text(called, None, wide)
             case Call() if point is not None and self._has_element_named(expr, point):
-                return self._variable_text(self.tiles[expr][0], None, wide)
+                return self._words.variable_text(self.tiles[expr][0], None, wide)
             case Call():
                 return self._call(expr, point, wide)
         raise CompilationError(f"cannot write {type(expr).__name__}", expr.span)
@@ -224,7 +228,7 @@ class Speller:
         below = [self._down(call, arg, point) for arg in call.args]
         match call.op:
             case "program_id" | "num_programs":
-                word = self._launch_word(call.op, call.attribute("axis"))
+                word = self._words.launch_word(call.op, call.attribute("axis"))
                 return Text(word) if word.isidentifier() else Text(f"static_cast<int>({word})", uncast=word)
             case "arange":
                 return self._arange(call, point)
@@ -247,17 +251,17 @@ class Speller:
         return Text(f"{first.within(12, '+')} + {further}", 12, "+", wide=first.wide, is_int=first.is_int)
 
     def _in_common(self, call: Call, point: Point | None) -> tuple[Point, str] | None:
-        """See `first_of_vector`; None, too, for what is made of a tile that the statement is changing."""
+        """See `Words.first_of_vector`; None, too, for what is made of a tile that the statement is changing."""
         if point is None or not _may_be_common(call):
             return None
         if self._assigned and not self._assigned.isdisjoint(used_variables(call)):
             return None
-        return self.first_of_vector(call, point)
+        return self._words.first_of_vector(call, point)
 
     def _arange(self, call: Call, point: Point | None) -> Text:
         if point is None:
             raise CompilationError("tl.arange outside a tile", call.span)
-        coordinate = self._coordinate_of(point)
+        coordinate = self._words.coordinate(point)
         start = call.attribute("start")
         if coordinate.text == "0":
             return Text(str(start), UNARY if start < 0 else ATOM, number=start)
@@ -272,11 +276,11 @@ class Speller:
             return self.spell(call.args[0], below, wide=True)
         index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.short == "i64" else None
         if index:
-            word = self._launch_word(*index)
+            word = self._words.launch_word(*index)
             # As an int, it makes cheaper products with ints of 64 bits than as an unsigned number.
             return replace(widened(Text(word)), uncast="" if word.isidentifier() else f"static_cast<int>({word})")
         if isinstance(wanted, PointerType) and any(
-            v.type.is_pointer and self.is_const(v) for v in used_variables(call.args[0])
+            v.type.is_pointer and self._words.points_to_const(v) for v in used_variables(call.args[0])
         ):
             wanted = PointerType(wanted.element_ty, const=True)
         spelling = cuda_cast(source, wanted, call.attribute("rounding"), bool(call.attribute("bitcast")))
@@ -351,7 +355,7 @@ class Speller:
             variable = pending.pop()
             if variable in self.written_out and variable not in seen:
                 pending |= set(used_variables(self.written_out[variable]))
-            elif variable not in self.written_out and not self._needs_no_use(variable):
+            elif variable not in self.written_out and not self._words.may_stay_unused(variable):
                 return False
             seen.add(variable)
         return True
@@ -387,8 +391,3 @@ def _launch_call(expr: Expr) -> tuple[str, int] | None:
     """(operation, axis) of an expression that is a program's index or their number."""
     known = isinstance(expr, Call) and expr.op in ("program_id", "num_programs")
     return (expr.op, expr.attribute("axis")) if known else None  # type: ignore[attr-defined]
-
-
-def coordinate_speller(axis_names: object) -> Callable[[Point], Text]:
-    """The function that spells the coordinate of a one-axis point with `axis_names`."""
-    return lambda point: coordinate(point, 0, axis_names)  # type: ignore[arg-type]
