@@ -28,14 +28,20 @@ QUICK_LAUNCH = Extension(
 )
 
 
-# Packages that users import nothing from. Wheels, which are to stay below 1 MiB, have no docstrings of what is defined there.
+# Packages that users import nothing from. Wheels, which are to stay below 1 MiB, have no docstrings of what is defined there,
+# and of modules the first line.
 INNER = tuple(f"tilewright.{name}" for name in "ir ops frontend analysis schedule lower emit interpreter".split())
 
 
 def without_docstrings(text: str) -> str:
     """The text of a module without the docstrings of its functions and classes; every line keeps its number."""
     lines = text.splitlines(keepends=True)
-    for node in ast.walk(ast.parse(text)):
+    module = ast.parse(text)
+    if "\n" in (ast.get_docstring(module) or "") and module.body[1:]:
+        own = module.body[0]
+        lines[own.lineno - 1] = lines[own.lineno - 1].rstrip() + '"""\n'
+        lines[own.lineno : own.end_lineno] = ["\n"] * ((own.end_lineno or 0) - own.lineno)
+    for node in ast.walk(module):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) is not None and node.body[1:]:
             for number in range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1):
                 lines[number - 1] = "\n"
