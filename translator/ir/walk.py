@@ -248,6 +248,20 @@ def computed_from(body: tuple[Statement, ...]) -> dict[Variable, set[Variable]]:
     return found
 
 
+def follows_from(body: tuple[Statement, ...]) -> dict[Variable, set[Variable]]:
+    """The same by data and by control: what decides whether, and how often, each variable is assigned is part of it."""
+    found: dict[Variable, set[Variable]] = {}
+    pending = [(body, frozenset[Variable]())]
+    while pending:
+        block, around = pending.pop()
+        for statement in block:
+            read = around.union(read_variables(statement))
+            for variable in assigned_variables(statement):
+                found.setdefault(variable, set()).update(read)
+            pending += [(inner, read) for inner in bodies(statement)]
+    return found
+
+
 def where_from(body: tuple[Statement, ...], variables: Iterable[Variable]) -> frozenset[Variable]:
     """Some variables and those that their values are computed from in a function's body."""
     return frozenset(reachable(variables, computed_from(body)))

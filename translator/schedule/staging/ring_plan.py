@@ -11,6 +11,7 @@ from ...artifact import Options, Target, TensorMap
 from ...frozen import frozen
 from ...ir.nodes import Assign, Kernel, Statement, Variable
 from ..products.dot_plan import Dots
+from .lone_thread import LoneThread
 
 if TYPE_CHECKING:
     from .running_totals import RunningTotal
@@ -155,6 +156,7 @@ class RingPlan:
     target: Target
     sources: dict[Variable, set[Variable]]
     read_only: frozenset[Variable]
+    thread: LoneThread
     settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
     small_loads: bool
     not_ahead: frozenset[Variable]  # tiles whose loads stay where they are: see `loads_not_ahead`

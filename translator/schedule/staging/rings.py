@@ -58,10 +58,10 @@ from ..products.computed_operands import read_boxes
 from ..products.dot_plan import Dots
 from ..products.dots import dot_statements, plan_dots, viewed
 from .box_reads import multiply_where_it_lies, read_box, read_large_tiles
+from .lone_thread import find_lone_thread
 from .next_loads import load_into_registers, load_recurrence, may_be_recurrence
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, several_products
 from .persistence import axes_of_programs
-from .producer import producible
 from .read_ahead import Found, load_in_any_trip, take, totals_of, without_numbers
 from .ring_plan import ALIGNED_STAGES, Ring, RingKind, RingPlan, Rings
 from .row_copies import row_load
@@ -102,6 +102,7 @@ def plan_rings(
         target=target,
         sources=pointer_sources(kernel),
         read_only=read_only_pointers(kernel),
+        thread=find_lone_thread(kernel),
         settled=settled_scalars(kernel, facts),
         small_loads=small_loads,
         not_ahead=not_ahead,
@@ -318,7 +319,7 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign], top: list[Statement])
             reason = why_not_copied(
                 plan, box, plan.dots.staged[statement.target], boxed_tile(plan, statement.target, box)
             )
-            if not producible(plan.kernel, loop, starts):
+            if not plan.thread.comes_to(loop, starts):
                 reason = "its place depends on what the block computes together"
             box = NotABox(reason) if reason else box
         if isinstance(box, NotABox):
