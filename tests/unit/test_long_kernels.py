@@ -36,6 +36,9 @@ LINES = {
     "index tiles": "    i = i + n\n",
     "loops": "    for j in range(n):\n        x += tl.load(x_ptr + i + j * {k}, mask=i < n)\n",
     "branches": "    if n > {k}:\n        x = x * 2.0\n    else:\n        x = x + 1.0\n",
+    "tiles of branches": (
+        "    if n > {k}:\n        x{k} = x * 2.0\n    else:\n        x{k} = x + 1.0\n    x = x{k} * 0.5\n"
+    ),
     "accesses": "    x{k} = tl.load(x_ptr + i + {k} * n, mask=i < n)\n    tl.store(y_ptr + i + {k} * n, x{k}, mask=i < n)\n",
     "pointers": "    x += tl.load(p, mask=i < n)\n    p += n\n",
     "reductions": "    m{k} = tl.max(x, axis=0)\n    x = x - m{k}\n",

@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
-from ...analysis.facts import Facts
-from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Return, Statement, Variable
-from ...ir.walk import assigned_inside, expressions, nested, statements, top_statements, used_variables
+from ...analysis.facts import Facts, read_through
+from ...ir.nodes import Assign, Call, For, Kernel, Literal, Return, Statement, Variable
+from ...ir.walk import assigned_inside, expressions, nested, statements, top_statements
 from ..staging.ring_plan import Ring, Rings, Stagger
 from ..tiles.layout import Layout
 from ..tiles.registers import register_count
@@ -184,11 +184,5 @@ class _Body:
 
     def _reads(self, statement: Statement) -> set[Variable]:
         """What a statement and those in it read, tiles that are spelled where they are used taken apart."""
-        return {v for s in statements((statement,)) for expr in expressions(s) for v in self._parts(expr)}
-
-    def _parts(self, expr: Expr) -> set[Variable]:
-        found: set[Variable] = set()
-        for variable in used_variables(expr):
-            absorbed = variable in self.facts.absorbed
-            found |= self._parts(self.facts.definitions[variable]) if absorbed else {variable}
-        return found
+        inner = statements((statement,))
+        return {v for s in inner for expr in expressions(s) for v in read_through(expr, self.facts)}

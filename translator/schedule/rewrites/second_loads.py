@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ...analysis.facts import Facts
+from ...analysis.facts import Facts, read_through
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Statement, Use, Variable
 from ...ir.rewrite import substituted_in, with_operands, with_replaced
@@ -127,11 +127,7 @@ def _chain(variable: Variable, values: _Values) -> list[Variable]:
 
 def _tiles(expr: Expr, facts: Facts) -> Iterator[Variable]:
     """The tiles that an expression reads from registers: others are written out, or computed in any layout."""
-    for variable in used_variables(expr):
-        if variable in facts.absorbed:
-            yield from _tiles(facts.definitions[variable], facts)
-        elif variable.type.is_tile and variable not in facts.index:
-            yield variable
+    return (v for v in read_through(expr, facts) if v.type.is_tile and v not in facts.index)
 
 
 def _with_second(

@@ -10,14 +10,14 @@ Nor may it assign anew, in between, what the address or the mask is made of.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 
-from ...analysis.facts import Facts
+from ...analysis.facts import Facts, read_through
 from ...frozen import frozen
 from ...hardware import COPY_BYTES, MOST_OF_THREAD, REGISTER_FILE
 from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Note, Statement, Use, Variable
 from ...ir.structured import assigned_call, is_elementwise
-from ...ir.walk import MOVES, assigned_variables, blocks, children, expressions, statements
+from ...ir.walk import MOVES, assigned_variables, blocks, expressions, statements
 from ..accesses.access import plan_load
 from ..accesses.cache_hints import load_hint
 from ..accesses.pointers import pointer_sources, roots_of, roots_written
@@ -60,9 +60,7 @@ def choose_late_loads(
     threads = 1 << next(iter(layouts.values())).thread_bits
     room = min(REGISTER_FILE // threads, MOST_OF_THREAD) - OTHER_REGISTERS - peak_registers(held)
     written, sources = roots_written(kernel), pointer_sources(kernel)
-    reads = Counter(
-        variable for statement in statements(kernel.body) for variable in _reads(expressions(statement), facts)
-    )
+    reads = Counter(v for s in statements(kernel.body) for expr in expressions(s) for v in read_through(expr, facts))
     for block in blocks(kernel.body):
         waiting: dict[Variable, _Waiting] = {}
         for statement in block:
@@ -82,7 +80,9 @@ def choose_late_loads(
             late: set[Variable] = set()
             computed, same = _computed(statement, layouts, answers)
             if computed is not None:
-                here = [v for v in _reads([computed], facts) if v in waiting and reads[v] == 1 and layouts[v] == same]
+                here = [
+                    v for v in read_through(computed, facts) if v in waiting and reads[v] == 1 and layouts[v] == same
+                ]
                 crowded = sum(_more_registers(v, layouts[v]) for v in here) > room
                 late = {v for v in here if crowded or waiting[v].predicated}
                 found |= late
@@ -96,7 +96,7 @@ def choose_late_loads(
 
 
 def _changing(expr: Expr, facts: Facts) -> frozenset[Variable]:
-    return frozenset(variable for variable in _reads([expr], facts) if facts.assignments[variable] > 1)
+    return frozenset(variable for variable in read_through(expr, facts) if facts.assignments[variable] > 1)
 
 
 def _computed(
@@ -142,17 +142,3 @@ def _more_registers(variable: Variable, layout: Layout) -> int:
     """How many registers more a tile takes while each element has its own."""
     elements = layout.num_registers
     return elements - elements * min(variable.type.dtype.bits, 32) // 32
-
-
-def _reads(read: Iterable[Expr], facts: Facts) -> list[Variable]:
-    """The variables that expressions read, one that is read twice two times; through those that stand at their use."""
-    found: list[Variable] = []
-    pending = list(read)
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Use) and part.variable in facts.absorbed:
-            pending.append(facts.definitions[part.variable])
-        elif isinstance(part, Use):
-            found.append(part.variable)
-        pending += children(part)
-    return found
