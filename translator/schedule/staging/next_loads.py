@@ -104,8 +104,7 @@ def _has_no_copy(plan: RingPlan, statement: Assign) -> bool:
 
 
 def _load_ahead(plan: RingPlan, loop: For, statement: Assign, top: list[Statement]) -> None:
-    changed = {v for inner in statements(loop.body) for v in assigned_variables(inner)}
-    if changed & {*used_variables(loop.stop), *used_variables(loop.step)}:
+    if plan.induction.changed[loop] & {*used_variables(loop.stop), *used_variables(loop.step)}:
         return
     found = load_in_any_trip(plan, statement, loop, top)
     if found is None or found.numbers or found.totals:

@@ -13,14 +13,14 @@ In: a loop. Out: the total of each of its irregular steps, and the statements th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from ...analysis.induction import Source, Step, without_broadcasts
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Expr, For, Literal, Statement, Use, Variable
 from ...ir.types import ValueType
-from ...ir.walk import assigned_variables, statements, used_variables
+from ...ir.walk import used_variables
 from ...language.dtypes import int64
 from ..accesses.pointers import roots_of
 from .ring_plan import RingPlan
@@ -94,7 +94,7 @@ def _total(
 
     `reads` are the loads that have been made again for other totals.
     """
-    amount, factor = _with_factor(without_broadcasts(step.amount), loop)
+    amount, factor = _with_factor(without_broadcasts(step.amount), plan.induction.changed[loop])
     if amount.type.is_tile or step.update not in top:
         return None
 
@@ -130,9 +130,8 @@ def _total(
     return RunningTotal(total, moved, step, _needed(value, reads), update)
 
 
-def _with_factor(amount: Expr, loop: For) -> tuple[Expr, Expr | None]:
-    """An amount, and what the loop multiplies each of its amounts by: it says along which axis they are."""
-    changed = {loop.variable, *(v for s in statements(loop.body) for v in assigned_variables(s))}
+def _with_factor(amount: Expr, changed: Set[Variable]) -> tuple[Expr, Expr | None]:
+    """An amount, and what a loop that has `changed` these multiplies all its amounts by: it says along which axis they are."""
     if isinstance(amount, Call) and amount.op == "mul":
         for each, factor in (amount.args, reversed(amount.args)):
             if not changed & set(used_variables(factor)) and each.type == factor.type == amount.type:

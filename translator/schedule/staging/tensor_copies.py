@@ -18,7 +18,7 @@ from ...artifact import TensorMap
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Literal, Note, Statement, Use, Variable, While
 from ...ir.structured import is_atomic
 from ...ir.types import ValueType
-from ...ir.walk import assigned_variables, expressions, nested, statements
+from ...ir.walk import expressions, nested, statements
 from ...language.dtypes import PointerType, int32, void
 from ..accesses.pointers import roots_of
 from ..products.dots import dot_statements
@@ -65,7 +65,7 @@ def find_any_box(plan: RingPlan, statement: Assign | Effect, loop: For | None, s
     Neighbours may have `shared` elements where the reader of the box spreads them.
     """
     box = find_box(statement, plan.kernel, plan.facts, plan.induction, shared=shared)
-    changed = {v for s in statements(loop.body) for v in assigned_variables(s)} if loop else set()
+    changed = plan.induction.changed[loop] if loop else frozenset()
     fixed = plan.settled - changed
     if isinstance(box, Box) or not fixed:
         return box
