@@ -32,7 +32,7 @@ from .elements import (
     store_element,
     store_if,
 )
-from .memory_order import note_load, note_store, order_after_loads, order_after_stores, order_among_stores, tensor_word
+from .memory_order import note_load, note_store, order_after_loads, order_after_stores, order_among_stores, stored_word
 from .recompute import function_of_index
 from .told import told_by_one
 from .torn_stores import is_taken_apart
@@ -145,7 +145,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     predicated = is_predicated(
         access, pointer, value.type, layout, context.facts, context.facts.environments[statement]
     )
-    word = tensor_word(context, pointer)
+    word = stored_word(context, pointer)
     nodes: tuple[Node, ...]
     if not predicated and (access.width > 1 or modifier):
         prepare, run = registers_of_runs(context, statement, value, layout, access, word)

@@ -23,6 +23,7 @@ from ...ir.rewrite import mapped_in, with_bodies, with_operands, with_statements
 from ...ir.static_loops import loops_in
 from ...ir.structured import assigns
 from ...ir.symbols import spelled
+from ...ir.tensor_names import tensor_word
 from ...ir.types import padded
 from ...ir.walk import assigned_inside, expressions, next_key, statements, subexpressions, used_variables
 
@@ -87,7 +88,7 @@ class _Starts:
     def _variable(self, start: Expr) -> Variable:
         """A name for a start: after its pointer, or the number that an address is made of."""
         made_of = sorted(used_variables(start), key=lambda v: not v.type.is_pointer)
-        stem = made_of[0].stem.removesuffix("_ptr") if made_of else "array"
+        stem = tensor_word(made_of[0].stem) if made_of else "array"
         return Variable(f"{stem}_start", start.type, next(self.keys))
 
 

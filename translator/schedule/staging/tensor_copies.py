@@ -17,6 +17,7 @@ from ...analysis.settled import Place, place_of_making
 from ...artifact import TensorMap
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Literal, Note, Statement, Use, Variable, While
 from ...ir.structured import is_atomic
+from ...ir.tensor_names import map_name, tensor_word
 from ...ir.types import ValueType
 from ...ir.walk import expressions, nested, statements
 from ...language.dtypes import PointerType, int32, void
@@ -130,14 +131,9 @@ def _map(plan: RingPlan, box: Box, tile: SharedTile, statement: Assign | Effect)
         described = tuple((dim.size, dim.stride) for dim in box.dims)
         key = (box.place, lengths, described, tile.swizzle, place.statement, place.behind)
     if key not in plan.maps:
-        stem = box.base.name.removesuffix("_base").removesuffix("_ptr").removesuffix("_desc")
-        names = {known.name for known in plan.maps.values()}
-        words = (f"{stem}_{'further_' * count}map" for count in itertools.count())
-        name = next(
-            choice
-            for choice in (f"{stem}_map", f"{stem}_other_map", *itertools.islice(words, 1, len(names) + 2))
-            if choice not in names
-        )
+        word, known = tensor_word(box.base.name), {one.name for one in plan.maps.values()}
+        endings = itertools.chain(("", "_other"), ("_further" * count for count in itertools.count(1)))
+        name = next(choice for ending in endings if (choice := map_name(word + ending)) not in known)
         made = place is not None
         one = TensorMap(name, element.element_ty, box.base.name, sizes, strides, lengths, tile.swizzle, made)
         plan.maps[key] = one
