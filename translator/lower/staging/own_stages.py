@@ -1,7 +1,7 @@
 """Loads that every thread makes ahead for itself: asynchronous copies to places that no other thread touches.
 
 A place holds one access of one thread, those of neighbouring threads lie side by side: no two lanes meet in a bank, and
-neither the copies nor the reads need a barrier. `schedule/staging/own_stages.py` decides which loads these are, and
+neither the copies nor the reads need a barrier. `schedule/staging/own_loads.py` decides which loads these are, and
 `schedule/staging/warp_copies.py` where a lane copies for another one of its warp. What all threads copy for one another
 (`schedule/staging/block_copies.py`) goes the same way, in loops that have a barrier in every iteration.
 """

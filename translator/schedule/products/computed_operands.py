@@ -77,12 +77,12 @@ def _sources(kernel: Kernel, facts: Facts, variable: Variable) -> frozenset[Vari
 # ----------------------------------------------------------------------------------------------- what copies bring
 
 
-def read_boxes(plan: RingPlan, loop: For, top: list[Statement]) -> bool:
+def read_boxes(plan: RingPlan, loop: For) -> bool:
     """Has tensor copies bring the tiles that a loop's dots have an operand computed from; whether there is such an operand.
 
     Tiles for one operand all come so, or none of them.
     """
-    read = False
+    read, top = False, plan.top[loop]
     loads = {s.targets[0]: s for s in top if isinstance(s, Assign)}
     sums = Counter(statement.target for statement, _ in dot_statements(plan.kernel))
     for statement, _ in dot_statements(plan.kernel):

@@ -18,7 +18,7 @@ from ...ir.types import Dim, ValueType, symbol_of
 from ..products.dots import dot_statements
 from ..products.instructions import whole_pieces
 from ..products.shared_tiles import SharedTile, fits
-from .own_stages import LEAST_BYTES
+from .own_loads import LEAST_BYTES
 from .read_ahead import Found
 from .ring_plan import RingPlan
 from .tensor_copies import box_load, find_any_box, why_not_copied

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -9,7 +10,7 @@ from ...analysis.facts import Facts
 from ...analysis.induction import Induction
 from ...artifact import Options, Target, TensorMap
 from ...frozen import frozen
-from ...ir.nodes import Assign, Kernel, Statement, Variable
+from ...ir.nodes import Assign, For, Kernel, Statement, Variable
 from ..products.dot_plan import Dots
 from .lone_thread import LoneThread
 
@@ -158,6 +159,8 @@ class RingPlan:
     read_only: frozenset[Variable]
     thread: LoneThread
     settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
+    top: Mapping[For, tuple[Statement, ...]]  # by loop, the statements that every iteration passes once
+    blocks: Callable[[], int]  # how many fit on a multiprocessor, which takes a while to find out (`own_stages.py`)
     small_loads: bool
     not_ahead: frozenset[Variable]  # tiles whose loads stay where they are: see `loads_not_ahead`
 
@@ -172,4 +175,3 @@ class RingPlan:
     guards: dict[str, None] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)
     totals: dict[Statement, tuple[RunningTotal, ...]] = field(default_factory=dict)  # of irregular steps, by loop
-    blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked

@@ -64,12 +64,12 @@ def is_read_only(plan: RingPlan, load: Assign) -> bool:
     return roots_of(call.args[0], plan.sources) <= plan.read_only
 
 
-def running_totals(plan: RingPlan, loop: For, top: Sequence[Statement]) -> tuple[RunningTotal, ...]:
-    """The totals of a loop's steps that have no closed form; `top` has the statements that every trip passes once."""
+def running_totals(plan: RingPlan, loop: For) -> tuple[RunningTotal, ...]:
+    """The totals of a loop's steps that have no closed form."""
     if loop not in plan.totals:
         reads: dict[Variable, Assign] = {}
         steps = plan.induction.steps[loop].values()
-        found = [_total(plan, step, loop, top, reads) for step in steps if not _is_regular(plan, step, loop)]
+        found = [_total(plan, step, loop, reads) for step in steps if not _is_regular(plan, step, loop)]
         plan.totals[loop] = tuple(total for total in found if total is not None)
     return plan.totals[loop]
 
@@ -87,14 +87,13 @@ def _is_regular(plan: RingPlan, step: Step, loop: For) -> bool:
     return found is not None and target not in used_variables(found)
 
 
-def _total(
-    plan: RingPlan, step: Step, loop: For, top: Sequence[Statement], reads: dict[Variable, Assign]
-) -> RunningTotal | None:
+def _total(plan: RingPlan, step: Step, loop: For, reads: dict[Variable, Assign]) -> RunningTotal | None:
     """The total of a step; None where it adds what a trip computes, or what differs between the elements of a tile.
 
     `reads` are the loads that have been made again for other totals.
     """
     amount, factor = _with_factor(without_broadcasts(step.amount), plan.induction.changed[loop])
+    top = plan.top[loop]
     if amount.type.is_tile or step.update not in top:
         return None
 
