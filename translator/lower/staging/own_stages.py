@@ -16,6 +16,7 @@ from ...hardware import CHUNK_BYTES, LANE_BITS
 from ...ir.nodes import Assign, For
 from ...ir.structured import assigns
 from ...ir.walk import top_statements
+from ...schedule.accesses.access import load_operands
 from ...schedule.staging.own_stages import is_copied_whole
 from ...schedule.staging.ring_plan import Ring
 from ..accesses.conditions import copies_guard, scalar_test, uniform_test, valid_count
@@ -23,7 +24,6 @@ from ..accesses.memory_order import note_load
 from ..accesses.vectors import (
     access_of,
     copy_helper,
-    load_operands,
     vectors,
     width_name,
 )
@@ -107,7 +107,7 @@ def _counts(context: Context, load: Assign) -> tuple[tuple[str, ...], int]:
 
 def _scalar_copy(context: Context, load: Assign) -> tuple[Node, ...]:
     """This thread's copy of a scalar."""
-    pointer, mask, _ = load_operands(load.value)  # type: ignore[arg-type]
+    pointer, mask, _ = load_operands(load)
     note_load(context, pointer, None)
     size = load.target.type.dtype.itemsize
     helper = copy_helper(context, load, size)
@@ -124,7 +124,7 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
     copy, by_all = context.schedule.warp_copies.get(target), context.schedule.block_copies.get(target)
     layout = by_all.layout if by_all else copy.layout if copy else context.schedule.layouts[target]
     access, slot = access_of(context, load, layout), slot_filled(context, target)
-    pointer, _, _ = load_operands(load.value)  # type: ignore[arg-type]
+    pointer, _, _ = load_operands(load)
     note_load(context, pointer, layout)
     size = access.width * target.type.dtype.itemsize
     helper = copy_helper(context, load, size)

@@ -126,9 +126,6 @@ def is_copied_whole(load: Assign, layouts: Mapping[Variable, Layout], facts: Fac
 
 def _copy_bytes(load: Assign, layouts: Mapping[Variable, Layout], facts: Facts) -> int:
     """The bytes that one access brings a thread of a load."""
-    width, target = 1, load.target
-    if target.type.is_tile:
-        pointer, *rest = load.value.args  # type: ignore[attr-defined]
-        mask = rest[0] if rest else None
-        width = plan_load(pointer, mask, layouts[target], facts, facts.environments[load]).width
+    target = load.target
+    width = plan_load(load, layouts[target], facts).width if target.type.is_tile else 1
     return width * target.type.dtype.itemsize

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Set
 from ...artifact import Target
 from ...frozen import frozen
 from ...ir.nodes import Assign, Kernel, Statement, Variable
-from ...ir.structured import assigned_call
-from ...ir.walk import assigned_variables, statements
+from ...ir.structured import assigns
+from ...ir.walk import statements
 from ..accesses.access import plan_load
 from ..accesses.predicated import tests_elements
 from ..staging.ring_plan import Rings
@@ -71,14 +71,11 @@ def exchanges_of(kernel: Kernel, answers: Mapping[Variable | Statement, Layout])
 
 def _loaded_at_once(held: HeldTiles) -> frozenset[Variable]:
     """The tiles of which each access has a branch around it, which keeps the compiler from moving it to where it is used."""
-    facts, layouts = held.facts, held.layouts
     found = set()
-    for statement in statements(held.kernel.body):
-        load = assigned_call(statement, "load")
-        if load is not None and (target := assigned_variables(statement)[0]) in layouts:
-            pointer, *rest = load.args
-            environment = facts.environments[statement]
-            access = plan_load(pointer, rest[0] if rest else None, layouts[target], facts, environment)
-            if access.bounds or (access.width == 1 and tests_elements(access, facts, environment)):
-                found.add(target)
+    for load in statements(held.kernel.body):
+        if assigns(load, "load") and load.target in held.layouts:
+            access = plan_load(load, held.layouts[load.target], held.facts)
+            tests = access.width == 1 and tests_elements(access, held.facts, held.facts.environments[load])
+            if access.bounds or tests:
+                found.add(load.target)
     return frozenset(found)

@@ -18,7 +18,7 @@ from ...hardware import COPY_BYTES, MOST_OF_THREAD, REGISTER_FILE
 from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Note, Statement, Use, Variable
 from ...ir.structured import assigned_call, is_elementwise
 from ...ir.walk import MOVES, assigned_variables, blocks, expressions, statements
-from ..accesses.access import plan_load
+from ..accesses.access import load_operands, plan_load
 from ..accesses.cache_hints import load_hint
 from ..accesses.pointers import pointer_sources, roots_of, roots_written
 from ..accesses.predicated import is_predicated
@@ -122,20 +122,13 @@ def _one_by_one(statement: Assign, layout: Layout, facts: Facts) -> bool:
     call, target = statement.value, statement.target
     if not isinstance(call, Call) or load_hint(call) or facts.assignments[target] != 1 or target.type.is_pointer:
         return False
-    access = plan_load(call.args[0], _mask(call), layout, facts, facts.environments[statement])
+    access = plan_load(statement, layout, facts)
     return access.width == 1 and not access.repeats and not access.scattered
 
 
-def _is_predicated(statement: Assign, layout: Layout, facts: Facts) -> bool:
-    call, environment = statement.value, facts.environments[statement]
-    if not isinstance(call, Call):
-        return False
-    access = plan_load(call.args[0], _mask(call), layout, facts, environment)
-    return is_predicated(access, call.args[0], statement.target.type, layout, facts, environment)
-
-
-def _mask(load: Call) -> Expr | None:
-    return load.args[1] if len(load.args) > 1 else None
+def _is_predicated(load: Assign, layout: Layout, facts: Facts) -> bool:
+    access, pointer = plan_load(load, layout, facts), load_operands(load)[0]
+    return is_predicated(access, pointer, load.target.type, layout, facts, facts.environments[load])
 
 
 def _more_registers(variable: Variable, layout: Layout) -> int:
