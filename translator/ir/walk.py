@@ -112,6 +112,15 @@ def statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
             waiting += reversed(body)
 
 
+def in_loops(block: tuple[Statement, ...]) -> set[Statement]:
+    """The statements of a block that a loop repeats, those that its condition needs among them."""
+    found: set[Statement] = set()
+    for statement in statements(block):
+        if isinstance(statement, (For, While)) and statement not in found:
+            found.update(nested(statement))
+    return found
+
+
 def loops_around(block: tuple[Statement, ...], outer: int = 0) -> dict[Variable, int]:
     """How many loops stand around the first assignment of every variable, `outer` of them around the block."""
     found: dict[Variable, int] = {}

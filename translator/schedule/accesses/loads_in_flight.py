@@ -26,7 +26,7 @@ from ..products.dot_plan import Dots
 from ..products.second_block import multiplies_again
 from ..staging.ring_plan import Rings
 from ..tiles.layout import Layout
-from ..tiles.layout_problem import Access, Problem
+from ..tiles.layout_problem import Addresses, Problem
 from ..tiles.registers import register_count
 
 THREADS_AT_ONCE = 768  # on a multiprocessor: 80 registers each
@@ -108,7 +108,7 @@ def _wait(loops: list[For | While], exchanges: Set[Statement]) -> bool:
     return any(inner in exchanges for loop in loops for inner in statements(loop.body))
 
 
-def _is_single(access: Access) -> bool:
+def _is_single(access: Addresses) -> bool:
     """Whether each element is loaded from a place of its own."""
     return access.loads and not access.side_by_side and max(access.info.contiguity) == 1
 
