@@ -15,10 +15,10 @@ from ...ir.nodes import Assign, For, Kernel, Statement, Variable
 from ...ir.structured import assigned_call, assigns, is_elementwise
 from ...ir.walk import statements, used_variables
 from ..accesses.access import plan_load
-from ..tiles.kept_tiles import exchanges_of
+from ..tiles.held_tiles import HeldTiles
 from ..tiles.layout import Layout, blocked
 from ..tiles.recomputed import choose_recomputed
-from ..tiles.registers import HeldTiles, blocks_that_fit, peak_registers
+from ..tiles.registers import blocks_that_fit, peak_registers
 from .own_loads import LEAST_BYTES, tile_bytes
 from .ring_plan import RingPlan, Rings
 
@@ -52,7 +52,7 @@ def own_stages(plan: RingPlan, loop: For, held: tuple[Variable, ...]) -> int:
 def evenly_shared_blocks(kernel: Kernel, facts: Facts, threads: int, target: Target) -> int:
     """How many blocks fit on a multiprocessor, each tile shared out evenly among the threads of a block."""
     layouts: dict[Variable, Layout] = {}
-    reduced: dict[Variable | Statement, Layout] = {}
+    reduced: dict[Statement, Layout] = {}
     nowhere = facts.index | facts.absorbed | facts.unused
     for statement in statements(kernel.body):
         if not isinstance(statement, Assign):
@@ -64,11 +64,10 @@ def evenly_shared_blocks(kernel: Kernel, facts: Facts, threads: int, target: Tar
         reduction = assigned_call(statement, "reduce")
         if reduction is not None:
             reduced[statement] = _shared_out(reduction.args[0].type.shape, threads)
-    exchanges = exchanges_of(kernel, reduced)
+    held = HeldTiles(kernel, facts, layouts, reduced)
     in_loops = {inner for s in statements(kernel.body) if isinstance(s, For) for inner in statements(s.body)}
-    outside = any(exchange not in in_loops for exchange in exchanges)
-    held = HeldTiles(kernel, facts, layouts)
-    blocks = choose_recomputed(held, exchanges, frozenset(), target).blocks or 0
+    outside = any(exchange not in in_loops for exchange in held.exchanges)
+    blocks = choose_recomputed(held, target).blocks or 0
     # Room is made for a block more, and has none left for addresses of stages; but loops over rows are often launched with
     # few blocks, so that a third one may never come.
     if blocks and (outside or blocks <= FEW_BLOCKS):

@@ -10,7 +10,6 @@ Nor may it assign anew, in between, what the address or the mask is made of.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Set
 
 from ...analysis.facts import Facts, read_through
 from ...frozen import frozen
@@ -23,8 +22,9 @@ from ..accesses.cache_hints import load_hint
 from ..accesses.pointers import pointer_sources, roots_of, roots_written
 from ..accesses.predicated import is_predicated
 from ..staging.ring_plan import Rings
+from .held_tiles import HeldTiles
 from .layout import Layout
-from .registers import OTHER_REGISTERS, HeldTiles, peak_registers
+from .registers import OTHER_REGISTERS, peak_registers
 
 
 @frozen
@@ -40,15 +40,9 @@ class _Waiting:
     changing: frozenset[Variable]
 
 
-def choose_late_loads(
-    held: HeldTiles,
-    answers: Mapping[Variable | Statement, Layout],
-    fixed: Set[Variable],
-    rings: Rings,
-) -> frozenset[Variable]:
-    """Decides for the tiles in registers; `answers` has the layouts that stores run in as well.
+def choose_late_loads(held: HeldTiles, rings: Rings) -> frozenset[Variable]:
+    """Decides for the tiles in registers; those that a ring copies ahead are arrays.
 
-    The `fixed` tiles are arrays whatever is done with them, and so are those that a ring copies ahead.
     Those that are many predicated loads are loaded where they are used, all of them where the registers cannot hold them.
     """
     kernel, facts, layouts = held.kernel, held.facts, held.layouts
@@ -56,7 +50,7 @@ def choose_late_loads(
     if not layouts:
         return frozenset()
     # Of elements that are loaded one by one, cp.async takes those of 4 and 8 bytes.
-    arrays = fixed | {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
+    arrays = held.fixed | {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
     threads = 1 << next(iter(layouts.values())).thread_bits
     room = min(REGISTER_FILE // threads, MOST_OF_THREAD) - OTHER_REGISTERS - peak_registers(held)
     written, sources = roots_written(kernel), pointer_sources(kernel)
@@ -78,7 +72,7 @@ def choose_late_loads(
                     waiting[target] = _Waiting(predicated, _changing(load, facts))
                 continue
             late: set[Variable] = set()
-            computed, same = _computed(statement, layouts, answers)
+            computed, same = _computed(statement, held)
             if computed is not None:
                 here = [
                     v for v in read_through(computed, facts) if v in waiting and reads[v] == 1 and layouts[v] == same
@@ -99,22 +93,21 @@ def _changing(expr: Expr, facts: Facts) -> frozenset[Variable]:
     return frozenset(variable for variable in read_through(expr, facts) if facts.assignments[variable] > 1)
 
 
-def _computed(
-    statement: Statement, layouts: Mapping[Variable, Layout], answers: Mapping[Variable | Statement, Layout]
-) -> tuple[Expr | None, Layout | None]:
+def _computed(statement: Statement, held: HeldTiles) -> tuple[Expr | None, Layout | None]:
     """What a statement computes element by element, if it does, and in which layout.
 
     A store does so before the first element is stored, unless its value is only read or moved.
     """
     if isinstance(statement, Assign):
-        return (statement.value, layouts.get(statement.targets[0])) if is_elementwise(statement.value) else (None, None)
+        layout = held.layouts.get(statement.targets[0])
+        return (statement.value, layout) if is_elementwise(statement.value) else (None, None)
     call = statement.call if isinstance(statement, Effect) else None
     if call is None or call.op != "store" or not call.args[1].type.is_tile:
         return None, None
     value = call.args[1]
     while isinstance(value, Call) and value.op in MOVES:
         value = value.args[0]
-    return (None if isinstance(value, (Use, Literal)) else value), answers.get(statement)
+    return (None if isinstance(value, (Use, Literal)) else value), held.runs_in.get(statement)
 
 
 def _one_by_one(statement: Assign, layout: Layout, facts: Facts) -> bool:

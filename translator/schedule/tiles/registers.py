@@ -7,42 +7,18 @@ estimate from below: addresses, masks and temporaries come on top.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
 
 from ...analysis.facts import Facts, read_through
 from ...artifact import Target
 from ...frozen import frozen
 from ...hardware import REGISTER_FILE
-from ...ir.nodes import Assign, For, Kernel, Literal, Statement, Variable, While
+from ...ir.nodes import Assign, For, Literal, Statement, Variable, While
 from ...ir.structured import assigned_call, is_elementwise
 from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
+from .held_tiles import HeldTiles
 from .layout import Layout
 
 OTHER_REGISTERS = 24  # per thread: addresses, loop counters, temporaries
-
-
-@frozen
-class HeldTiles:
-    """The tiles that a kernel's threads hold in registers.
-
-    Attributes:
-      kernel: the kernel.
-      facts: as they are for who counts registers: what is computed where it is used has none.
-      layouts: of the tiles.
-    """
-
-    kernel: Kernel
-    facts: Facts
-    layouts: Mapping[Variable, Layout]
-
-    def without(self, tiles: Set[Variable]) -> HeldTiles:
-        """The others."""
-        return replace(self, layouts={v: layout for v, layout in self.layouts.items() if v not in tiles})
-
-    def computed_again(self, tiles: Set[Variable]) -> HeldTiles:
-        """The others, where some are computed again from them wherever they are used."""
-        facts = replace(self.facts, absorbed=self.facts.absorbed | tiles) if tiles else self.facts
-        return replace(self.without(tiles), facts=facts)
 
 
 def peak_registers(held: HeldTiles, across: Set[Statement] | None = None) -> int:
