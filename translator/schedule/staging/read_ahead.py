@@ -86,7 +86,7 @@ def _found(
         read.extend((*below.read, ReadAhead(own, distance, tile)))
         return Use(own.type, own)
 
-    call = in_any_trip(knowing(plan, totals).induction, plan.facts, statement, loop, of_its_own)
+    call = in_any_trip(knowing(plan, totals), plan.facts, statement, loop, of_its_own)
     if call is None or not all(_seen_one_way(call, own.target) for _, own in numbers):
         return None
     used = {v for arg in call.args for v in used_variables(arg)}

@@ -93,9 +93,7 @@ class Rings:
     guards: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
     program_axes: int = 0  # along how many axes of the grid lie the programs of a block; 0 where it runs a single one
-    once: bool = (
-        False  # whether a block with tensor copies runs one program, and has no loop around the one that copies
-    )
+    once: bool = False  # whether a block with tensor copies runs one program, without a loop around the one that copies
     folded: frozenset[Variable] = frozenset()  # what the places of loads and stores were computed from
     for_next: frozenset[Variable] = frozenset()  # what loads of the next iteration bring (`next_loads.py`)
 
@@ -166,9 +164,7 @@ class RingPlan:
 
     last_key: int  # of the variables so far
     replaced: dict[Statement, Statement] = field(default_factory=dict)
-    added: dict[tuple[Statement, bool], list[Statement]] = field(
-        default_factory=dict
-    )  # what makes maps: see `with_replaced`
+    added: dict[tuple[Statement, bool], list[Statement]] = field(default_factory=dict)  # see `with_replaced`
     rings: list[Ring] = field(default_factory=list)
     for_next: list[Variable] = field(default_factory=list)
     maps: dict[tuple[object, ...], TensorMap] = field(default_factory=dict)

@@ -309,7 +309,7 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> _Boxes | None:
     for statement in loads:
         box = find_any_box(plan, statement, loop)
         sums = running_totals(plan, loop) if isinstance(box, NotABox) else ()
-        if sums and isinstance(other := find_any_box(knowing(plan, sums), statement, loop), Box):
+        if sums and isinstance(other := find_any_box(plan, statement, loop, induction=knowing(plan, sums)), Box):
             box = other
         if isinstance(box, Box):
             starts = (*(dim.start for dim in box.dims), *(Use(v.type, v) for v in box.made_of))

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from ...analysis.induction import Source, Step, without_broadcasts
+from ...analysis.induction import Induction, Source, Step, without_broadcasts
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Expr, For, Literal, Statement, Use, Variable
 from ...ir.types import ValueType
@@ -74,10 +74,10 @@ def running_totals(plan: RingPlan, loop: For) -> tuple[RunningTotal, ...]:
     return plan.totals[loop]
 
 
-def knowing(plan: RingPlan, totals: Sequence[RunningTotal]) -> RingPlan:
-    """A plan in which irregular steps of a loop have closed forms, of these totals."""
+def knowing(plan: RingPlan, totals: Sequence[RunningTotal]) -> Induction:
+    """The induction of a plan in which irregular steps of a loop have closed forms, of these totals."""
     sums: dict[Statement, Expr] = {one.step.update: one.value for one in totals}
-    return replace(plan, induction=replace(plan.induction, totals=sums))
+    return replace(plan.induction, totals=sums)
 
 
 def _is_regular(plan: RingPlan, step: Step, loop: For) -> bool:
