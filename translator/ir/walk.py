@@ -128,8 +128,8 @@ def loops_around(block: tuple[Statement, ...], outer: int = 0) -> dict[Variable,
         for variable in assigned_variables(statement):
             found.setdefault(variable, outer)
         for body in bodies(statement):
-            inner = loops_around(body, outer + isinstance(statement, (For, While)))
-            found = inner | found
+            for variable, loops in loops_around(body, outer + isinstance(statement, (For, While))).items():
+                found.setdefault(variable, loops)
     return found
 
 
@@ -257,8 +257,18 @@ def computed_from(body: tuple[Statement, ...]) -> dict[Variable, set[Variable]]:
     return found
 
 
+def computed_with(some: Iterable[Statement]) -> dict[Variable, set[Variable]]:
+    """The variables that some statements compute with each variable, in one step."""
+    found: dict[Variable, set[Variable]] = {}
+    for statement in some:
+        if isinstance(statement, Assign):
+            for variable in used_variables(statement.value):
+                found.setdefault(variable, set()).update(statement.targets)
+    return found
+
+
 def follows_from(body: tuple[Statement, ...]) -> dict[Variable, set[Variable]]:
-    """The same by data and by control: what decides whether, and how often, each variable is assigned is part of it."""
+    """As `computed_from` by data, and by control: what decides whether, and how often, each variable is assigned."""
     found: dict[Variable, set[Variable]] = {}
     pending = [(body, frozenset[Variable]())]
     while pending:

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Set
 from ...hardware import REGISTER_FILE
 from ...ir.nodes import Assign, Effect, For, Kernel, Statement, Variable, While
 from ...ir.structured import assigns
-from ...ir.walk import reachable, statements, used_variables
+from ...ir.walk import computed_with, reachable, statements, used_variables
 from ..products.dot_plan import Dots
 from ..products.second_block import multiplies_again
 from ..staging.ring_plan import Rings
@@ -120,12 +120,8 @@ def _adds_up(loop: For | While, layouts: Mapping[Variable, Layout]) -> bool:
 
 def _finds_places(inner: list[Statement], loads: list[Assign]) -> bool:
     """Whether an iteration loads from places that follow from tiles that it has loaded; scalars come ahead of it."""
-    assignments = [s for s in inner if isinstance(s, Assign)]
-    users: dict[Variable, list[Variable]] = {}
-    for assignment in assignments:
-        for variable in used_variables(assignment.value):
-            users.setdefault(variable, []).extend(assignment.targets)
-    loaded = reachable([target for load in loads for target in load.targets if target.type.is_tile], users)
+    tiles = [target for load in loads for target in load.targets if target.type.is_tile]
+    loaded = reachable(tiles, computed_with(inner))
     return any(not loaded.isdisjoint(used_variables(load.value.args[0])) for load in loads)  # type: ignore[attr-defined]
 
 

@@ -24,6 +24,7 @@ from functools import cache, partial
 from ...analysis.boxes import Box, NotABox
 from ...analysis.facts import find_facts
 from ...analysis.induction import closed_forms
+from ...analysis.outliving import Reads, find_reads
 from ...analysis.ranges import number_of
 from ...analysis.settled import settled_scalars
 from ...artifact import Options, Target
@@ -53,7 +54,6 @@ from ...ir.walk import (
     used_variables,
     where_from,
 )
-from ..accesses.outliving import Reads, find_reads
 from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of
 from ..accesses.waiting import polls, waits_for_grids
 from ..products.computed_operands import read_boxes
