@@ -58,7 +58,7 @@ from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of
 from ..accesses.waiting import polls, waits_for_grids
 from ..products.computed_operands import read_boxes
 from ..products.dot_plan import Dots
-from ..products.dots import dot_statements, plan_dots, viewed
+from ..products.dots import dot_statements, plan_dots
 from .box_reads import multiply_where_it_lies, read_box, read_large_tiles
 from .lone_thread import find_lone_thread
 from .next_loads import load_into_registers, load_recurrence, may_be_recurrence
@@ -330,30 +330,26 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> _Boxes | None:
 
 
 def _all_wgmma(plan: RingPlan, loads: list[Assign]) -> bool:
-    wanted = {statement.target for statement in loads}
-    for statement, call in dot_statements(plan.kernel):
-        operands = {operand.variable for operand in map(viewed, call.args[:2]) if operand}
-        if operands & wanted and plan.dots.plans[statement].instruction.kind != "wgmma":
-            return False
-    return True
+    """Whether nothing else multiplies what some loads bring."""
+    loaded = {statement.target for statement in loads}
+    plans = (dot for dot in plan.dots.plans.values() if any(operand.variable in loaded for operand in dot.operands))
+    return all(dot.instruction.kind == "wgmma" for dot in plans)
 
 
 def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
     """Whether nothing in the loop but its dots touches their sums, and all operands are loaded by the ring."""
-    inside = set(statements(loop.body))
-    dots = [(s, c) for s, c in dot_statements(plan.kernel) if s in inside]
+    dots = [(s, s.value.args[2:]) for s in statements(loop.body) if assigns(s, "dot")]  # type: ignore[attr-defined]
     sums = {statement.target for statement, _ in dots}
     own = {statement for statement, _ in dots}
     if not own <= set(plan.top[loop]):
         return False
-    for dot, call in dots:
+    for dot in own:
         if plan.dots.plans[dot].instruction.split is not None:
             return False  # threads write the parts, and add the sums of a tile
-        operands = [viewed(arg) for arg in call.args[:2]]
-        if any(operand is None or operand.variable not in tiles for operand in operands):
+        if any(operand.variable not in tiles for operand in plan.dots.plans[dot].operands):
             return False
-    for dot, call in dots:  # a copy from sum to sum would read what is on its way
-        if len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is not dot.target:
+    for dot, added in dots:  # a copy from sum to sum would read what is on its way
+        if not added or not isinstance(added[0], Use) or added[0].variable is not dot.target:
             return False
     for statement in statements(loop.body):
         if statement in own:
