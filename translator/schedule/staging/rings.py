@@ -117,7 +117,7 @@ def plan_rings(
     if any(ring.kind == "tma" for ring in plan.rings):
         copy_stores(plan)
     repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
-    axes = axes_of_programs(kernel, loops, plan)
+    axes = axes_of_programs(plan, loops)
     rings = tuple(
         replace(ring, counted=ring.counted or repeated or axes > 0) for ring in share_rings(plan.rings, plan.replaced)
     )

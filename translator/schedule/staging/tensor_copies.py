@@ -94,7 +94,7 @@ def _tile_pays(plan: RingPlan) -> bool:
     """Whether even a map for one tile pays: it is made under the products of the tile before, and these take long enough."""
     loops = [s for s in statements(plan.kernel.body) if isinstance(s, (For, While))]
     largest = max((math.prod(call.type.shape) for _, call in dot_statements(plan.kernel)), default=0)
-    return len(loops) == 1 and largest >= LARGE_SUM and programs_are_apart(plan.kernel, plan)
+    return len(loops) == 1 and largest >= LARGE_SUM and programs_are_apart(plan)
 
 
 def _place(plan: RingPlan, box: Box, statement: Statement) -> Place | None:

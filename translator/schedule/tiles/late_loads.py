@@ -19,7 +19,7 @@ from ...ir.structured import assigned_call, is_elementwise
 from ...ir.walk import MOVES, assigned_variables, blocks, expressions, statements
 from ..accesses.access import load_operands, plan_load
 from ..accesses.cache_hints import load_hint
-from ..accesses.pointers import pointer_sources, roots_of, roots_written
+from ..accesses.pointers import lasting_loads
 from ..accesses.predicated import is_predicated
 from ..staging.ring_plan import Rings
 from .held_tiles import HeldTiles
@@ -53,7 +53,7 @@ def choose_late_loads(held: HeldTiles, rings: Rings) -> frozenset[Variable]:
     arrays = held.fixed | {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
     threads = 1 << next(iter(layouts.values())).thread_bits
     room = min(REGISTER_FILE // threads, MOST_OF_THREAD) - OTHER_REGISTERS - peak_registers(held)
-    written, sources = roots_written(kernel), pointer_sources(kernel)
+    lasts = lasting_loads(kernel)
     reads = Counter(v for s in statements(kernel.body) for expr in expressions(s) for v in read_through(expr, facts))
     for block in blocks(kernel.body):
         waiting: dict[Variable, _Waiting] = {}
@@ -65,7 +65,7 @@ def choose_late_loads(held: HeldTiles, rings: Rings) -> frozenset[Variable]:
                 waiting = {v: one for v, one in waiting.items() if not changed & one.changing}
             if isinstance(statement, Assign) and (load := assigned_call(statement, "load")):
                 target = statement.targets[0]
-                if roots_of(load.args[0], sources) & written:
+                if not lasts(load):
                     continue  # a store's barrier stands in front of what it computes
                 if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
                     predicated = _is_predicated(statement, layouts[target], facts)
