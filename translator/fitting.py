@@ -39,8 +39,9 @@ from .schedule.rewrites.early_products import serves, with_early_products
 from .schedule.rewrites.narrow_moves import with_narrow_moves
 from .schedule.rewrites.second_loads import with_second_loads
 from .schedule.staging import rings
-from .schedule.staging.own_stages import loads_more, loads_not_ahead, may_load_more
+from .schedule.staging.own_stages import loads_not_ahead
 from .schedule.staging.ring_plan import Rings
+from .schedule.staging.small_loads import loads_more, may_load_more
 
 
 @frozen

@@ -13,7 +13,7 @@ from tilewright.analysis.axis_info import AxisInfo
 from tilewright.runtime.building import nvrtc
 from tilewright.schedule.tiles.access_costs import access_cost, address_cost
 from tilewright.schedule.tiles.layout import blocked
-from tilewright.schedule.tiles.layout_problem import Access
+from tilewright.schedule.tiles.layout_problem import Addresses
 
 
 @triton.jit
@@ -30,10 +30,10 @@ def normed(x_ptr, w_ptr, b_ptr, out_ptr, stride, N, eps, BLOCK: tl.constexpr):
     tl.store(out_ptr + row * stride + cols, centred * scale * w + b, mask=mask)
 
 
-def one_row(itemsize: int, divisibility: int) -> Access:
+def one_row(itemsize: int, divisibility: int) -> Addresses:
     """An access to 4096 neighbours, of which the first lies at a multiple of so many bytes."""
     info = AxisInfo((4096,), (divisibility,), (1,))
-    return Access(info, itemsize, {0: 1}, True, 16 // itemsize, False)
+    return Addresses(info, itemsize, {0: 1}, True, 16 // itemsize, False)
 
 
 def test_neighbours_share_requests_and_lines() -> None:
@@ -90,9 +90,9 @@ def near(x_ptr, out_ptr, W, R: tl.constexpr, C: tl.constexpr):
 def test_further_rows_cost_addresses(run_everywhere: Any) -> None:
     """Runs of one element would be best for the shifted accesses, but take four times as many rows of a thread."""
     by_fours, single = blocked((16, 64), 128, 1, 4), blocked((16, 64), 128, 1, 1)
-    access = Access(AxisInfo((1, 64), (1, 4), (1, 1)), 4, {1: 1}, True, 4, False)
+    access = Addresses(AxisInfo((1, 64), (1, 4), (1, 1)), 4, {1: 1}, True, 4, False)
     assert (address_cost(access, by_fours, 1), address_cost(access, single, 1)) == (16, 112)
-    known = Access(access.info, 4, {0: 512, 1: 1}, True, 4, False)
+    known = Addresses(access.info, 4, {0: 512, 1: 1}, True, 4, False)
     assert address_cost(known, single, 1) == 0  # one address, and numbers from it
     source = near.translate("*fp32:16, *fp32:16, i32:16, 16, 64").source
     assert "columns: 16 threads x 4 consecutive" in source

@@ -21,7 +21,7 @@ from tilewright.lower.text.names import Names
 from tilewright.lower.text.unit import Shared
 from tilewright.runtime.building import nvrtc
 from tilewright.schedule.products.instructions import fma_layout, warp_layout, warpgroup_layout
-from tilewright.schedule.staging.warp_copies import warp_copy
+from tilewright.schedule.staging.warp_copies import Pieces, warp_copy
 from tilewright.schedule.tiles.exchange import exchange_swizzle, lane_swaps, passage, shuffles
 from tilewright.schedule.tiles.layout import REGISTER, Layout, blocked, elements
 
@@ -288,7 +288,11 @@ def test_lanes_copy_for_others_of_their_warp() -> None:
         used_by = [elements(used, thread) for thread in range(1 << used.thread_bits)]
         for axis, itemsize in itertools.product(range(len(shape)), (2, 4)):
             width = min(used.run(axis), 16 // itemsize)
-            copy = warp_copy(used, shape, axis, width, itemsize, (1,) * len(shape)) if width * itemsize >= 4 else None
+            copy = (
+                warp_copy(used, Pieces(shape, axis, width, itemsize, (1,) * len(shape)))
+                if width * itemsize >= 4
+                else None
+            )
             if copy is None:
                 continue
             copies += 1

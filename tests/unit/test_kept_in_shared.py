@@ -48,3 +48,37 @@ def test_a_tile_computed_from_another_view_of_itself(run_everywhere: Any) -> Non
 def test_loops_that_load_ahead_in_turns() -> None:
     """Two loops with a stage of 128 KiB each: nothing is loaded ahead, where the kernel was refused."""
     assert shifted.translate("*fp32:16, *fp32:16, i32, 32, 1024", num_warps=32).shared_bytes <= 227 * 1024
+
+
+@triton.jit
+def chosen(x_ptr, out_ptr, n, B: tl.constexpr):
+    # Each branch makes a tile that the next one reads: no two of them are alive at once.
+    at = tl.arange(0, B)
+    x = tl.load(x_ptr + at)
+    if n > 0:
+        first = x * 2
+    else:
+        first = x * 3
+    if n > 1:
+        second = first + 1
+    else:
+        second = first + 2
+    if n > 2:
+        third = second * 5
+    else:
+        third = second * 7
+    if n > 3:
+        fourth = third + 3
+    else:
+        fourth = third + 4
+    tl.store(out_ptr + at, fourth)
+
+
+def test_a_tile_that_both_branches_assign_is_not_alive_in_front_of_them(run_everywhere: Any) -> None:
+    """Such tiles were counted from the beginning of the kernel on, and put into shared memory for lack of registers."""
+    artifact = chosen.translate("*fp32:16, *fp32:16, i32, 16384", num_warps=4)
+    assert artifact.shared_bytes == 0
+    x = np.arange(512, dtype=np.float32)
+    for n in range(5):
+        expected = (x * (2 if n > 0 else 3) + (1 if n > 1 else 2)) * (5 if n > 2 else 7) + (3 if n > 3 else 4)
+        assert np.array_equal(run_everywhere(chosen, (1,), x, np.zeros_like(x), n, B=512)[1], expected)

@@ -14,9 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 from tilewright import deep
+from tilewright.artifact import Options
 from tilewright.diagnostics import CompilationError
+from tilewright.frontend import build_kernel
 from tilewright.lower import control_flow
 from tilewright.lower.text.names import AGAIN, Names
+from tilewright.preparing import prepared
+from tilewright.runtime.arguments.signature import parse_signature
+from tilewright.schedule.rewrites.early_products import with_early_products
+from tilewright.schedule.staging.rings import plan_rings
+from tilewright.schedule.targets import find_target
 from written_kernels import written_kernel
 
 HEAD = "import tilewright as triton\nimport tilewright.language as tl\n\n\n@triton.jit\n"
@@ -36,6 +43,9 @@ LINES = {
     "index tiles": "    i = i + n\n",
     "loops": "    for j in range(n):\n        x += tl.load(x_ptr + i + j * {k}, mask=i < n)\n",
     "branches": "    if n > {k}:\n        x = x * 2.0\n    else:\n        x = x + 1.0\n",
+    "tiles of branches": (
+        "    if n > {k}:\n        x{k} = x * 2.0\n    else:\n        x{k} = x + 1.0\n    x = x{k} * 0.5\n"
+    ),
     "accesses": "    x{k} = tl.load(x_ptr + i + {k} * n, mask=i < n)\n    tl.store(y_ptr + i + {k} * n, x{k}, mask=i < n)\n",
     "pointers": "    x += tl.load(p, mask=i < n)\n    p += n\n",
     "reductions": "    m{k} = tl.max(x, axis=0)\n    x = x - m{k}\n",
@@ -120,6 +130,25 @@ def test_a_search_follows_no_value_from_every_load(tmp_path: Path, monkeypatch: 
         kernel = load("".join(step.format(k=k) for k in range(steps)), tmp_path, f"search_{steps}")
         counts.append(calls(lambda kernel=kernel: kernel.translate(SIGNATURE)))
     assert counts[1] < counts[0] * 5, f"{counts[1] / counts[0]:.1f} times the calls for 3 times the steps"
+
+
+def test_products_of_a_loop_do_not_look_at_the_kernel_anew(tmp_path: Path) -> None:
+    """Each load asked which scalars of the kernel a loading thread can compute, and each product what every other one reads."""
+    head = "    r, k = tl.arange(0, 64), tl.arange(0, 32)\n    acc = tl.zeros([64, 64], tl.float32)\n"
+    step = """        a{k} = tl.load(x_ptr + r[:, None] * n + (k + j)[None, :] + {k} * 4096)
+        acc += tl.dot(a{k}, tl.load(x_ptr + (k + j)[:, None] * 64 + r[None, :] + {k} * 4096))
+"""
+    end = "    tl.store(y_ptr + r[:, None] * 64 + r[None, :], acc)\n"
+    options, target, planned, reordered = Options(), find_target("sm_90a"), [], []
+    for products in (12, 24):
+        loop = "    for j in range(0, n, 32):\n" + "".join(step.format(k=k) for k in range(products))
+        kernel = load(f"{head}{loop}{end}", tmp_path, f"products_{products}")
+        arguments = parse_signature(kernel, "*fp16:16, *fp32:16, i32:16, 64")
+        prepared_ = prepared(build_kernel(kernel, arguments, options, target), options, target)
+        planned.append(calls(lambda prepared_=prepared_: plan_rings(prepared_, options, target, 3)))
+        reordered.append(calls(lambda prepared_=prepared_: with_early_products(prepared_, lambda dot: True)))
+    assert planned[1] < planned[0] * 2.5, f"{planned[1] / planned[0]:.1f} times the calls for twice the products"
+    assert reordered[1] < reordered[0] * 5, f"{reordered[1] / reordered[0]:.1f} times the calls for twice the products"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 import tilewright.runtime.cpu as cpu
+from tilewright.ir.tensor_names import map_name, tensor_word, word_of_map
 
 needs_compiler = pytest.mark.skipif(not cpu.has_compiler(), reason="no C++ compiler")
 
@@ -316,3 +317,20 @@ def bytes_by_bytes(a_ptr, b_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexpr, S
 def test_strides_of_bytes_are_multiplied_by_nothing() -> None:
     text = bytes_by_bytes.translate("*i8:16, *i8:16, *i32:16, i32:16, 128, 128, 64").source
     assert "strides in bytes [K];" in text and "strides in bytes [K / 2];" in text
+
+
+@pytest.mark.parametrize(
+    ("pointer", "word"),
+    [
+        ("x_ptr", "x"),
+        ("x_ptrs", "x"),
+        ("Aptr", "A"),
+        ("x_desc_base", "x"),
+        ("a_descriptor", "a"),
+        ("x", "x"),
+        ("ptr", "ptr"),
+    ],
+)
+def test_a_tensor_is_called_after_its_pointer(pointer: str, word: str) -> None:
+    """What is loaded, the start of what is found, the map and the pieces that are stored: all have the same word."""
+    assert tensor_word(pointer) == word and word_of_map(map_name(word)) == word

@@ -14,13 +14,15 @@ from tilewright.artifact import Options
 from tilewright.cli import load_kernel
 from tilewright.explain import describe_stage
 from tilewright.frontend import build_kernel
-from tilewright.ir.nodes import Kernel
+from tilewright.ir.nodes import Inlined, Kernel
 from tilewright.ir.printer import print_kernel
 from tilewright.ir.rewrite import mapped_in, with_replaced
 from tilewright.ir.verify import InvalidKernelError
 from tilewright.ir.walk import say_the_same, statements
 from tilewright.pipeline import translate_stages
 from tilewright.runtime.arguments.signature import parse_signature
+from tilewright.schedule.rewrites.early_loads import with_early_loads
+from tilewright.schedule.rewrites.early_products import with_early_products
 from tilewright.schedule.targets import find_target
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -73,10 +75,35 @@ def test_passes_that_change_nothing_return_the_same_object() -> None:
     assert changed == ["settled_masks", "copies"]
 
 
+@triton.jit
+def multiplied(a, b):
+    # Stands in its caller, in a block of its own.
+    return tl.dot(a, b)
+
+
+@triton.jit
+def products(x_ptr, out_ptr, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tile = i[:, None] * B + i[None, :]
+    total = tl.zeros([B, B], dtype=tl.float32)
+    for start in range(n):
+        x = tl.load(x_ptr + start * B + tile)
+        total += multiplied(x, x)
+    tl.store(out_ptr + tile, total)
+
+
+def test_what_finds_nothing_to_move_returns_the_same_object() -> None:
+    """Else a second plan is made of the same kernel."""
+    kernel = preparing.prepared(built(products, HALVES), OPTIONS, TARGET)
+    assert any(isinstance(statement, Inlined) for statement in statements(kernel.body))
+    assert with_early_loads(kernel, ()) is kernel
+    assert with_early_products(kernel, lambda dot: True) is kernel
+
+
 def test_statements_that_say_the_same_are_still_two() -> None:
     """Tables go by the statement itself: of two equal ones, as a loop that is written out has them, one alone is replaced."""
     body = built(sums).body
-    again = mapped_in(body, lambda expr: expr)
+    again = mapped_in(body, lambda expr: replace(expr))
     assert say_the_same(body, again) and body != again
     assert say_the_same(with_replaced((*body, *again), {again[0]: None}), (*body, *again[1:]))
     assert not say_the_same(body, body[1:]) and not say_the_same(body, (replace(again[0], targets=()), *again[1:]))

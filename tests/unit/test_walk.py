@@ -10,7 +10,7 @@ import tilewright.language as tl
 from tilewright.artifact import Options
 from tilewright.frontend import build_kernel
 from tilewright.ir import walk
-from tilewright.ir.nodes import Effect, If, Kernel, Literal, Statement, Variable
+from tilewright.ir.nodes import Effect, For, If, Kernel, Literal, Statement, Variable
 from tilewright.ir.types import ValueType
 from tilewright.language.dtypes import int1
 from tilewright.lower.text.unit import Branch, Line, Node, every
@@ -43,6 +43,10 @@ def _variable(kernel: Kernel, name: str) -> Variable:
     return next(v for s in walk.statements(kernel.body) for v in walk.assigned_variables(s) if v.name == name)
 
 
+def _parameter(kernel: Kernel, name: str) -> Variable:
+    return next(p.variable for p in kernel.parameters if p.variable.name == name)
+
+
 def test_where_values_are_from_is_found_in_one_walk(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     first, walks = _variable(kernel, "a"), []
     whole = walk.statements
@@ -57,6 +61,19 @@ def test_where_values_are_from_is_found_in_one_walk(kernel: Kernel, monkeypatch:
         names = {variable.name for variable in walk.where_from(kernel.body, given)}
         assert {"a", "b", "c", "d", "i", "x_ptr", "y_ptr"} <= names and "e" not in names
         assert len(walks) == 1
+
+
+def test_what_a_value_follows_from_and_what_follows_from_it(kernel: Kernel) -> None:
+    def names(variables: Any) -> set[str]:
+        return {variable.name for variable in variables}
+
+    a, b = (_variable(kernel, name) for name in "ab")
+    by_data, by_control = walk.computed_from(kernel.body), walk.follows_from(kernel.body)
+    assert names(by_data[a]) == {"x_ptr", "i", "a", "b"}
+    assert by_control[a] - by_data[a] == {_parameter(kernel, "n")}  # how often the loop adds to it
+    assert names(walk.computed_with(walk.statements(kernel.body))[b]) == {"a", "b"}
+    loop = next(statement for statement in kernel.body if isinstance(statement, For))
+    assert walk.in_loops(kernel.body) == set(walk.nested(loop)) and loop not in walk.in_loops(kernel.body)
 
 
 def test_what_an_atomic_is_made_of_is_not_asked_where_a_store_stands_before_it(

@@ -6,6 +6,7 @@ In: a typed `Kernel`. Out: `Facts`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from ..frozen import frozen
 from ..ir.nodes import (
@@ -23,6 +24,7 @@ from ..ir.structured import is_atomic, is_elementwise
 from ..ir.walk import (
     MOVES,
     assignment_counts,
+    children,
     loops_around,
     only_values,
     read_variables,
@@ -70,6 +72,19 @@ def find_facts(kernel: Kernel) -> Facts:
     """Computes all facts of a kernel."""
     start = {p.variable: known_divisor(p.divisibility) for p in kernel.parameters}
     return body_facts(kernel.body, start)
+
+
+def read_through(expr: Expr, facts: Facts) -> Iterator[Variable]:
+    """The variables that an expression reads, with repetition: of those that stand at their use, what these are made of."""
+    pending = [expr]
+    while pending:
+        part = pending.pop()
+        if not isinstance(part, Use):
+            pending += reversed(children(part))
+        elif part.variable in facts.absorbed:
+            pending.append(facts.definitions[part.variable])
+        else:
+            yield part.variable
 
 
 def body_facts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import LOADED, Call, CallFunction, Expr, Use
+from ..ir.tensor_names import tensor_word
 from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType
 from ..language.dtypes import DType, PointerType
@@ -55,10 +56,8 @@ def base_name(expr: Expr, fallback: str, ending: str = "_value") -> str:
     if not isinstance(expr, Use):
         return fallback
     name = expr.variable.name
-    for word in ("_ptrs", "_ptr", "ptrs", "ptr", "_descriptor", "_desc", "desc"):
-        if name.lower().endswith(word) and len(name) > len(word):
-            return name[: -len(word)].rstrip("_") or fallback
-    return f"{name}{ending}"
+    word = tensor_word(name)
+    return word if word != name else f"{name}{ending}"
 
 
 def _load(builder: Builder, a: Arguments, span: Span) -> Value:

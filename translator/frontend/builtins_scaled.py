@@ -72,7 +72,7 @@ def _named(builder: Builder, expr: Expr, name: str) -> Expr:
 def _widened(builder: Builder, operand: Operand, wide: DType, fast: bool, span: Span) -> Expr:
     """An operand times its scales, as a tile of `wide`."""
     bits = operand_type(operand.name, operand.value.type.dtype, operand.format)
-    name = base_name(operand.value, operand.name).removesuffix("_value")
+    name = base_name(operand.value, operand.name, "")
     if operand.format == FP4:
         unpacked = _named(builder, _unpacked(builder, operand.value, operand.packed_axis, span), f"{name}_unpacked")
         value = _from_bits(_named(builder, _bits_of_fp4(unpacked, wide, span), f"{name}_bits"), wide, span)

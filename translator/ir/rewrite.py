@@ -1,8 +1,9 @@
-"""Blocks and expressions with some of their parts replaced."""
+"""Blocks and expressions with some of their parts replaced; what is not changed stays the same object."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -17,9 +18,20 @@ AnyStatement = TypeVar("AnyStatement", bound=Statement)
 def with_bodies(
     statement: AnyStatement, change: Callable[[tuple[Statement, ...]], tuple[Statement, ...]]
 ) -> AnyStatement:
-    """The statement with the blocks inside of it changed, in the order in which they run."""
-    changed: dict[str, Any] = {name: change(getattr(statement, name)) for name in BLOCKS.get(type(statement), ())}
+    """The statement with the blocks inside of it changed, in the order in which they run; itself where none is."""
+    return _with_fields(statement, BLOCKS.get(type(statement), ()), change)
+
+
+def _with_fields(statement: AnyStatement, names: Iterable[str], change: Callable[[Any], Any]) -> AnyStatement:
+    own = {name: getattr(statement, name) for name in names}
+    changed = {name: new for name, before in own.items() if (new := change(before)) is not before}
     return replace(statement, **changed) if changed else statement
+
+
+def with_statements(block: tuple[T, ...], statements: Iterable[T]) -> tuple[T, ...]:
+    """The block with other statements; itself where they are its own, so that who asks for changes by identity sees none."""
+    found = tuple(statements)
+    return block if len(found) == len(block) and all(map(operator.is_, found, block)) else found
 
 
 def with_replaced(
@@ -36,7 +48,7 @@ def with_replaced(
         changed = replaced.get(before, before)
         kept = () if changed is None else (with_bodies(changed, lambda body: with_replaced(body, replaced, added)),)
         result += [*added.get((before, False), ()), *kept, *added.get((before, True), ())]
-    return tuple(result)
+    return with_statements(block, result)
 
 
 def substituted(expr: Expr, values: Mapping[Variable, Expr]) -> Expr:
@@ -50,8 +62,7 @@ def substituted(expr: Expr, values: Mapping[Variable, Expr]) -> Expr:
 
 def with_operands(expr: Call | CallFunction, args: tuple[Expr, ...]) -> Expr:
     """The call with other operands; itself where they are its own, so that who asks for changes by identity sees none."""
-    same = len(args) == len(expr.args) and all(a is b for a, b in zip(args, expr.args, strict=True))
-    return expr if same else replace(expr, args=args)
+    return expr if with_statements(expr.args, args) is expr.args else replace(expr, args=args)
 
 
 def substituted_in(part: T, values: Mapping[Variable, Expr]) -> T:
@@ -65,9 +76,9 @@ def mapped_in(part: T, change: Callable[[Expr], Expr]) -> T:
     if isinstance(part, Expr):
         found = change(part)
     elif isinstance(part, Statement):
-        found = replace(part, **{f.name: mapped_in(getattr(part, f.name), change) for f in fields(part)})
+        found = _with_fields(part, (field.name for field in fields(part)), lambda own: mapped_in(own, change))
     elif isinstance(part, tuple):
-        found = tuple(mapped_in(item, change) for item in part)
+        found = with_statements(part, (mapped_in(item, change) for item in part))
     return found  # type: ignore[no-any-return]
 
 

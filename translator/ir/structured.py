@@ -12,6 +12,7 @@ STRUCTURED = frozenset(
     + ("device_print", "device_assert", "barrier", "assume", "gdc_wait", "gdc_launch_dependents")
     + tuple(f"atomic_{kind}" for kind in ("add", "max", "min", "and", "or", "xor", "xchg", "cas"))
 )
+LOADS = ("load", "box_load", "row_load")  # what brings elements from memory
 
 
 def is_elementwise(expr: Expr) -> bool:

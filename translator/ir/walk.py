@@ -112,6 +112,15 @@ def statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
             waiting += reversed(body)
 
 
+def in_loops(block: tuple[Statement, ...]) -> set[Statement]:
+    """The statements of a block that a loop repeats, those that its condition needs among them."""
+    found: set[Statement] = set()
+    for statement in statements(block):
+        if isinstance(statement, (For, While)) and statement not in found:
+            found.update(nested(statement))
+    return found
+
+
 def loops_around(block: tuple[Statement, ...], outer: int = 0) -> dict[Variable, int]:
     """How many loops stand around the first assignment of every variable, `outer` of them around the block."""
     found: dict[Variable, int] = {}
@@ -119,8 +128,8 @@ def loops_around(block: tuple[Statement, ...], outer: int = 0) -> dict[Variable,
         for variable in assigned_variables(statement):
             found.setdefault(variable, outer)
         for body in bodies(statement):
-            inner = loops_around(body, outer + isinstance(statement, (For, While)))
-            found = inner | found
+            for variable, loops in loops_around(body, outer + isinstance(statement, (For, While))).items():
+                found.setdefault(variable, loops)
     return found
 
 
@@ -245,6 +254,30 @@ def computed_from(body: tuple[Statement, ...]) -> dict[Variable, set[Variable]]:
             used = set(used_variables(statement.value))
             for target in statement.targets:
                 found.setdefault(target, set()).update(used)
+    return found
+
+
+def computed_with(some: Iterable[Statement]) -> dict[Variable, set[Variable]]:
+    """The variables that some statements compute with each variable, in one step."""
+    found: dict[Variable, set[Variable]] = {}
+    for statement in some:
+        if isinstance(statement, Assign):
+            for variable in used_variables(statement.value):
+                found.setdefault(variable, set()).update(statement.targets)
+    return found
+
+
+def follows_from(body: tuple[Statement, ...]) -> dict[Variable, set[Variable]]:
+    """As `computed_from` by data, and by control: what decides whether, and how often, each variable is assigned."""
+    found: dict[Variable, set[Variable]] = {}
+    pending = [(body, frozenset[Variable]())]
+    while pending:
+        block, around = pending.pop()
+        for statement in block:
+            read = around.union(read_variables(statement))
+            for variable in assigned_variables(statement):
+                found.setdefault(variable, set()).update(read)
+            pending += [(inner, read) for inner in bodies(statement)]
     return found
 
 

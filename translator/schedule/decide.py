@@ -6,7 +6,7 @@ they fix the layouts of what they multiply; then layouts; then what these leave 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..analysis.facts import Facts
@@ -14,9 +14,9 @@ from ..artifact import Options, Target
 from ..hardware import WARP_SIZE
 from ..ir.nodes import Kernel, Statement
 from .accesses.coalesced import coalesce
-from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads, names_one_block
 from .accesses.small_offsets import small_offsets
 from .accesses.windows import Windows, choose_windows
+from .named_blocks import BlockUse, named_blocks
 from .plan import Conversion, Schedule
 from .products.computed_operands import with_computed_operands
 from .products.dot_plan import Dots
@@ -29,65 +29,45 @@ from .products.stagger import stagger_rings
 from .rewrites.found_starts import held_starts
 from .staging.block_copies import choose_block_copies
 from .staging.box_stores import cut_stores
-from .staging.own_stages import blocks_beside_stages
 from .staging.ring_plan import Rings
 from .staging.rings import with_stages
 from .staging.warp_copies import choose_warp_copies
+from .tiles.held_tiles import HeldTiles
 from .tiles.index_layouts import index_layouts
-from .tiles.kept_tiles import Kept, choose_kept, exchanges_of
+from .tiles.kept_tiles import choose_kept
 from .tiles.layout_problem import Problem, find_problem
 from .tiles.layouts import conversions_of, follow, of_variables, own_layouts, settle_numbers, solve, words_of_b
-from .tiles.recomputed import is_straight, needed_at_once
-from .tiles.registers import (
-    HeldTiles,
-    blocks_beside,
-    blocks_that_fit,
-    choose_shared,
-    needs_whole_multiprocessor,
-    peak_registers,
-)
+from .tiles.registers import blocks_beside, blocks_that_fit, choose_shared, peak_registers
 from .tiles.shared_room import shared_room
 
 
 def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings, blocks: int = 1) -> Schedule:
     """The schedule of a kernel with rings; where a warpgroup loads, for so many `blocks` on a multiprocessor."""
-    problem = find_problem(kernel, facts, target)
-    thread_bits = (options.num_warps * WARP_SIZE).bit_length() - 1
-    dots = with_stages(plan_dots(kernel, facts, options, target), rings)
-    dots = held_operands(kernel, facts, dots, words_of_b(problem, dots))
-    dots = with_computed_operands(kernel, facts, dots, options.num_warps)
-    solve(problem, kernel, dots, thread_bits)
-    coalesce(problem, kernel, own_layouts(problem, thread_bits), follow, dots.staged if dots.plans else None)
-    dots = _of_used(with_register_operands(dots, of_variables(problem)), kernel, facts)
-    settle_numbers(problem, rings, {})
-    conversions = conversions_of(problem)
-    layouts = of_variables(problem)
     num_threads = options.num_warps * WARP_SIZE
+    dots, problem = _laid_out(kernel, facts, options, target, rings)
+    conversions, layouts = conversions_of(problem), of_variables(problem)
     tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
     room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    windows, kept = _in_registers(kernel, facts, problem, conversions, dots, rings, target)
+    held = _held(kernel, facts, problem, dots, conversions)
+    windows = Windows() if dots.plans or rings.rings else choose_windows(kernel, facts, held.layouts)
+    kept = choose_kept(replace(held, fixed=held.fixed | windows.arrays), rings, bool(dots.plans), target)
     in_shared = choose_shared(kept.arrays, num_threads, room)
     peak = peak_registers(kept.arrays) + sums_apart(dots)
     spare = spare_registers(peak, options.num_warps, blocks, rings.has_producer)
     if rings.has_producer:
-        rings = stagger_rings(kernel, kept.arrays.facts, dots, kept.arrays.layouts, rings, spare)
+        rings = stagger_rings(kept.arrays, dots, rings, spare)
     beside = blocks_beside(in_shared, kept.arrays.layouts, num_threads, target)
-    made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
-    planned = blocks if rings.has_producer or blocks > 1 else None
-    waiting = conversions.keys() | {*exchanges_of(kernel, problem.answers)}
-    loading = _blocks_for_tiles(kept, problem, waiting, peak, num_threads, bool(dots.plans))
     beside_stages = min(beside, target.max_dynamic_shared_bytes // (target.max_dynamic_shared_bytes - room))
-    hiding = blocks_beside_stages(kept.arrays, rings, num_threads, beside_stages, target)
-    one = 1 if names_one_block(kernel, dots, rings, waiting, beside_stages, num_threads) else None
-    wanted = made_room_for or planned or loading or hiding or one
+    waiting = frozenset((*conversions, *held.exchanges))
+    use = BlockUse(target, num_threads, peak, beside, beside_stages, waiting)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings, block_copies)
     copied = {key: copy.layout for copies in (warp_copies, block_copies) for key, copy in copies.items()}
-    settled = settle_numbers(problem, rings, copied)  # before `problem` is asked for what statements and indices run in
+    settled = settle_numbers(problem, rings, copied)  # before `problem` is asked for what indices run in
     return Schedule(
         layouts=layouts | settled,
-        statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, Statement)},
+        statement_layouts=held.runs_in,
         index_layouts=index_layouts(kernel, facts, problem, copied),
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
@@ -102,7 +82,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
         rings=rings,
         warp_copies=warp_copies,
         block_copies=block_copies,
-        blocks_per_multiprocessor=wanted and min(wanted, target.resident_blocks(num_threads)),
+        blocks_per_multiprocessor=named_blocks(kept, problem, dots, rings, use, blocks),
         wants_second_block=blocks == 1 and wants_second_block(kernel, rings, dots, peak, options.num_warps),
         blocks_by_registers=max(blocks_that_fit(peak, num_threads, target), 1),
         spare_registers=spare,
@@ -111,43 +91,28 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     )
 
 
-def _in_registers(
-    kernel: Kernel,
-    facts: Facts,
-    problem: Problem,
-    conversions: Mapping[Statement, list[Conversion]],
-    dots: Dots,
-    rings: Rings,
-    target: Target,
-) -> tuple[Windows, Kept]:
-    """What the tiles that threads hold become: those that windows bring, and those that need another layout, stay arrays."""
+def _laid_out(kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings) -> tuple[Dots, Problem]:
+    """What multiplies, and the layouts of all tiles and statements: the answers of the problem."""
+    problem = find_problem(kernel, facts, target)
+    thread_bits = (options.num_warps * WARP_SIZE).bit_length() - 1
+    dots = with_stages(plan_dots(kernel, facts, options, target), rings)
+    dots = held_operands(kernel, facts, dots, words_of_b(problem, dots))
+    dots = with_computed_operands(kernel, facts, dots, options.num_warps)
+    solve(problem, kernel, dots, thread_bits)
+    coalesce(problem, kernel, own_layouts(problem, thread_bits), follow, dots.staged if dots.plans else None)
+    dots = _of_used(with_register_operands(dots, of_variables(problem)), kernel, facts)
+    settle_numbers(problem, rings, {})
+    return dots, problem
+
+
+def _held(
+    kernel: Kernel, facts: Facts, problem: Problem, dots: Dots, conversions: Mapping[Statement, list[Conversion]]
+) -> HeldTiles:
+    """The tiles that have registers; those that some statement needs in another layout stay arrays."""
     held = {variable: layout for variable, layout in of_variables(problem).items() if variable not in dots.staged}
-    has_dots = bool(dots.plans)
-    windows = Windows() if has_dots or rings.rings else choose_windows(kernel, facts, held)
-    fixed = windows.arrays | {one.variable for wanted in conversions.values() for one in wanted}
-    tiles = HeldTiles(kernel, facts, held)
-    return windows, choose_kept(tiles, problem.answers, fixed, rings, has_dots, target)
-
-
-def _blocks_for_tiles(
-    kept: Kept,
-    problem: Problem,
-    waiting: Set[Statement],
-    peak: int,
-    num_threads: int,
-    has_dots: bool,
-) -> int | None:
-    """The blocks that what threads hold and load leaves room for; None where ptxas may decide."""
-    crowded = needs_whole_multiprocessor(peak, num_threads)
-    if has_dots or kept.late_loads:  # what these take, peak does not tell
-        return 1 if crowded else None
-    held = kept.arrays
-    if is_straight(held.kernel, ("reduce",)):
-        at_once = needed_at_once(held, exchanges_of(held.kernel, problem.answers))
-        if not waiting and is_straight(held.kernel):
-            return blocks_for_all_loads(at_once, problem, held.layouts, num_threads)
-        crowded = needs_whole_multiprocessor(at_once, num_threads)
-    return 1 if crowded else blocks_for_loads(held.kernel, held.layouts, waiting, peak, num_threads)
+    runs_in = {node: layout for node, layout in problem.answers.items() if isinstance(node, Statement)}
+    converted = frozenset(one.variable for wanted in conversions.values() for one in wanted)
+    return HeldTiles(kernel, facts, held, runs_in, converted)
 
 
 def _of_used(dots: Dots, kernel: Kernel, facts: Facts) -> Dots:

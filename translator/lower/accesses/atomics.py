@@ -26,7 +26,7 @@ from ..text.register_loops import each_register
 from ..text.unit import Assignment, Branch, Line, Node, Shared
 from .conditions import both, copies_guard, uniform_test, valid_count
 from .elements import guarded, pointee
-from .memory_order import note_atomic, order_after_loads, order_among_stores, tensor_word
+from .memory_order import note_atomic, order_after_loads, order_among_stores, stored_word
 from .told import told_by_one
 from .vectors import registers_of_runs, vectors, width_name
 
@@ -178,7 +178,7 @@ def _by_vectors(
     access = plan_access(pointer, mask, layout, context.facts, environment, lambda axis: min(layout.vector(axis), most))
     if access.width == 1:
         return ()
-    prepare, run = registers_of_runs(context, statement, value, layout, access, tensor_word(context, pointer))
+    prepare, run = registers_of_runs(context, statement, value, layout, access, stored_word(context, pointer))
     helper, width = _vector_helper(context, call, bool(access.bounds)), width_name(context, layout, access)
 
     def one(point: Point) -> tuple[Node, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ...ir.nodes import Assign, Expr, Literal, Variable
 from ...ir.types import ValueType
 from ...language.dtypes import DType, PointerType
-from ...schedule.accesses.access import Access
+from ...schedule.accesses.access import Access, load_operands
 from ...schedule.accesses.predicated import is_predicated, may_be_predicated
 from ..context import Context, ctype
 from ..text.element import element_text, indexed
@@ -20,7 +20,6 @@ from ..text.point import Point
 from ..text.unit import Assignment, Branch, Line, Node
 from .conditions import all_tests
 from .found_offsets import found_offsets
-from .vectors import load_operands
 
 
 def loaded_element(context: Context, statement: Assign, access: Access) -> tuple[tuple[Node, ...], Callable[..., Text]]:
@@ -29,7 +28,7 @@ def loaded_element(context: Context, statement: Assign, access: Access) -> tuple
     It is in memory, or in the place that it was copied to, if there is one.
     """
     target = statement.target
-    pointer, _, other = load_operands(statement.value)  # type: ignore[arg-type]
+    pointer, _, other = load_operands(statement)
     bools, ahead = pointee(pointer).is_bool(), target in context.ahead.own
     layout, environment = context.schedule.layouts[target], context.facts.environments[statement]
     predicated = not ahead and (

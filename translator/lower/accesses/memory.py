@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...hardware import ACCESS_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ...language.dtypes import DType
-from ...schedule.accesses.access import Access, is_zero
+from ...schedule.accesses.access import Access, is_zero, load_operands
 from ...schedule.accesses.cache_hints import load_hint, store_hint, vector_hint
 from ...schedule.accesses.predicated import is_predicated
 from ...schedule.tiles.layout import Layout
@@ -32,7 +32,7 @@ from .elements import (
     store_element,
     store_if,
 )
-from .memory_order import note_load, note_store, order_after_loads, order_after_stores, order_among_stores, tensor_word
+from .memory_order import note_load, note_store, order_after_loads, order_after_stores, order_among_stores, stored_word
 from .recompute import function_of_index
 from .told import told_by_one
 from .torn_stores import is_taken_apart
@@ -41,7 +41,6 @@ from .vectors import (
     access_of,
     access_stored,
     copies_of_repeated,
-    load_operands,
     moved_from,
     registers_of_runs,
     vectors,
@@ -55,7 +54,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     call, target = statement.value, statement.target
     if not isinstance(call, Call):
         raise TypeError("not a load")
-    pointer, mask, other = load_operands(call)
+    pointer, mask, other = load_operands(statement)
     if not pointer.type.is_tile:
         return _load_scalar(context, statement, call)
     if statement in context.schedule.windows.taken:
@@ -145,7 +144,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     predicated = is_predicated(
         access, pointer, value.type, layout, context.facts, context.facts.environments[statement]
     )
-    word = tensor_word(context, pointer)
+    word = stored_word(context, pointer)
     nodes: tuple[Node, ...]
     if not predicated and (access.width > 1 or modifier):
         prepare, run = registers_of_runs(context, statement, value, layout, access, word)
@@ -171,7 +170,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
 
 
 def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node, ...]:
-    pointer, mask, other = load_operands(call)
+    pointer, mask, other = load_operands(statement)
     target = statement.target
     element = pointee(pointer)
     modifier = load_hint(call)

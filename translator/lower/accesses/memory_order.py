@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...analysis.meeting import Trips
 from ...ir.nodes import Expr, Use, Variable
+from ...ir.tensor_names import tensor_word
 from ...ir.walk import subexpressions, used_variables
 from ...schedule.accesses.pointers import is_number
 from ...schedule.tiles.layout import Layout
@@ -25,9 +26,9 @@ def pointer_roots(context: Context, pointer: Expr) -> list[Variable]:
     return sorted(roots, key=lambda root: root.key)
 
 
-def tensor_word(context: Context, pointer: Expr) -> str:
-    """What a tensor is called: by the first argument that its addresses may derive from."""
-    return next((root.name.removesuffix("_ptr") for root in pointer_roots(context, pointer)), "next")
+def stored_word(context: Context, pointer: Expr) -> str:
+    """What a tensor is called that is stored to: by the first argument that its addresses may derive from."""
+    return next((tensor_word(root.name) for root in pointer_roots(context, pointer)), "next")
 
 
 def note_load(context: Context, pointer: Expr, layout: Layout | None) -> None:

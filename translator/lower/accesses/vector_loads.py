@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from ...ir.nodes import Assign, Literal
-from ...schedule.accesses.access import Access
+from ...schedule.accesses.access import Access, load_operands
 from ..context import Context
 from ..text.literals import literal_text
 from ..text.point import Point
 from ..text.unit import Spelled
 from .conditions import uniform_test, valid_count
-from .vectors import load_operands, width_name
+from .vectors import width_name
 
 
 def vector_load(
     context: Context, load: Assign, access: Access, point: Point, target: str, source: str, modifier: str = ""
 ) -> Spelled:
     """The vector of a load that begins at a point: from the address `source` to the registers from `target` on."""
-    other, type_ = load_operands(load.value)[2], load.target.type  # type: ignore[arg-type]
+    other, type_ = load_operands(load)[2], load.target.type
     test, count = uniform_test(context, access, point, load.target), valid_count(context, access, point)
     kind = "bounded" if count else "if" if test else ""
     bools = type_.dtype.is_bool()

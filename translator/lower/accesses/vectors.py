@@ -20,19 +20,12 @@ from ..text.rounding import materialised
 from ..text.unit import Assignment, Comment, Node, unrolled
 
 
-def load_operands(call: Call) -> tuple[Expr, Expr | None, Expr | None]:
-    """Pointer, mask and other of a load."""
-    args = call.args
-    return args[0], args[1] if len(args) > 1 else None, args[2] if len(args) > 2 else None
-
-
 def access_of(context: Context, statement: Assign, layout: Layout | None = None) -> Access:
     """How a load of a tile touches memory, in another layout than the tile's where one is given."""
     layout = layout or context.schedule.layouts[statement.target]
     found = context.accesses.get((statement, layout))
     if found is None:
-        pointer, mask, _ = load_operands(statement.value)  # type: ignore[arg-type]
-        found = plan_load(pointer, mask, layout, context.facts, context.facts.environments[statement])
+        found = plan_load(statement, layout, context.facts)
         context.accesses[statement, layout] = found
     return found
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...ir.nodes import Assign, Call, Expr, Statement, Use, Variable
 from ...ir.symbols import Name, renamed, spelled
-from ...schedule.accesses.access import Access
+from ...schedule.accesses.access import Access, load_operands
 from ...schedule.accesses.trip_loads import COUNTER
 from ...schedule.accesses.windows import Window
 from ...schedule.tiles.layout import Layout
@@ -21,7 +21,7 @@ from .conditions import all_tests
 from .elements import chosen
 from .memory_order import note_load, order_after_stores
 from .vector_loads import vector_load
-from .vectors import load_operands, width_name
+from .vectors import width_name
 
 
 def lower_windows(context: Context, begin: Statement) -> tuple[Node, ...]:
@@ -53,7 +53,7 @@ def taken_from_window(context: Context, statement: Assign) -> tuple[Node, ...]:
 
 def _lower(context: Context, window: Window) -> tuple[Node, ...]:
     target, layout, access = window.load.target, context.schedule.layouts[window.load.target], window.access
-    pointer = load_operands(window.load.value)[0]  # type: ignore[arg-type]
+    pointer = load_operands(window.load)[0]
     before = order_after_stores(context, pointer, layout)
     note_load(context, pointer, layout)
     names, run, array = axis_indices(context, layout), _run(context, window), _name(context, window)
@@ -124,7 +124,7 @@ def _at_place(context: Context, window: Window, point: Point, place: str, elemen
         naming += (const(ctype(variable.type), context.names.in_block(variable), text),)
     if window.access.width > 1:
         return (*naming, _vector(context, window.load, window.pointer, window.access, point, element))
-    target, other = window.load.target, load_operands(window.load.value)[2]  # type: ignore[arg-type]
+    target, other = window.load.target, load_operands(window.load)[2]
     condition = all_tests(context, window.access, point, target)
     value = element_text(context, window.pointer, point)
     if condition is not None:

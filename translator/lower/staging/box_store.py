@@ -8,6 +8,7 @@ from ...frozen import frozen
 from ...hardware import SWIZZLE_ALIGNMENT, SWIZZLED_LINE_BYTES, WARPGROUP_BITS
 from ...ir.nodes import Call, Effect, Expr, For, Return, Use, Variable, While
 from ...ir.symbols import Name
+from ...ir.tensor_names import word_of_map
 from ...ir.types import Dim, ValueType
 from ...ir.walk import statements, subexpressions, used_variables
 from ...schedule.accesses.access import Access
@@ -201,7 +202,7 @@ def _called_after_value(value: Expr, word: str) -> str:
 
 def _word(call: Call) -> str:
     """What the stored tensor is called."""
-    return str(call.attribute("map")).removesuffix("_map")
+    return word_of_map(call.attribute("map"))
 
 
 def _buffers(context: Context, tile: SharedTile) -> str:

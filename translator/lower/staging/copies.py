@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ...hardware import COPY_BYTES
 from ...ir.nodes import Assign, Call, Variable
-from ...schedule.accesses.access import Access, plan_access
+from ...schedule.accesses.access import Access, load_operands, plan_copies
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.tiles.layout import Layout
 from ..accesses.conditions import all_tests, copies_guard, uniform_test, valid_count
 from ..accesses.memory_order import note_load, order_after_stores
-from ..accesses.vectors import copy_helper, load_operands, vectors, width_name
+from ..accesses.vectors import copy_helper, vectors, width_name
 from ..context import Context
 from ..products.operand import element_place, place_line, shared_array
 from ..text.element import element_text, indexed
@@ -27,7 +27,7 @@ def lower_staged_load(context: Context, statement: Assign) -> tuple[Node, ...]:
 
     target = statement.target
     name, layout = declare_tile(context, statement), context.schedule.layouts[target]
-    pointer, _, _ = load_operands(_call(statement))
+    pointer, _, _ = load_operands(statement)
     stored = order_after_stores(context, pointer, layout)
     nodes: list[Node] = [*stored, *context.before_write(name), *copy_tile(context, statement, name)]
     asynchronous = is_asynchronous(context, statement)
@@ -74,9 +74,7 @@ def is_asynchronous(context: Context, statement: Assign) -> bool:
 
 
 def _access(context: Context, statement: Assign) -> Access:
-    pointer, mask, _ = load_operands(_call(statement))
-    layout = context.schedule.layouts[statement.target]
-    return plan_access(pointer, mask, layout, context.facts, context.facts.environments[statement])
+    return plan_copies(statement, context.schedule.layouts[statement.target], context.facts)
 
 
 def _call(statement: Assign) -> Call:
@@ -97,7 +95,7 @@ def copy_tile(context: Context, statement: Assign, array: str, condition: str = 
         return (declare, *fetch_tile(context, statement), *put_tile(context, statement, array))
     target = statement.target
     tile, layout = context.schedule.staged[target], context.schedule.layouts[target]
-    pointer, _, _ = load_operands(_call(statement))
+    pointer, _, _ = load_operands(statement)
     note_load(context, pointer, layout)
     nodes = _vector_copies(context, statement, array, tile, layout, condition)
     if guard := copies_guard(context, layout):
@@ -114,7 +112,7 @@ def fetch_tile(context: Context, statement: Assign) -> tuple[Node, ...]:
     """Loads this thread's elements of a tile into registers: all loads are under way before the first is needed."""
     target = statement.target
     layout = context.schedule.layouts[target]
-    pointer, _, _ = load_operands(_call(statement))
+    pointer, _, _ = load_operands(statement)
     note_load(context, pointer, layout)
     access = _access(context, statement)
     variable = ahead_registers(context, statement)
@@ -153,7 +151,7 @@ def put_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...
 def _vector_copies(
     context: Context, statement: Assign, array: str, tile: SharedTile, layout: Layout, condition: str
 ) -> tuple[Node, ...]:
-    pointer, _, _ = load_operands(_call(statement))
+    pointer, _, _ = load_operands(statement)
     access = _access(context, statement)
     target, size = statement.target, access.width * tile.itemsize
     in_loop = layout.num_registers > access.width

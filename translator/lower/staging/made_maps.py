@@ -10,6 +10,7 @@ from ...artifact import TensorMap
 from ...hardware import MAP_BYTES, RESERVED_BYTES, WARPGROUP
 from ...ir.nodes import Assign, Call, Effect, For, Statement, While
 from ...ir.structured import assigns
+from ...ir.tensor_names import word_of_map
 from ...ir.walk import path_to, statements
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.staging.producer import makes_load_map
@@ -97,7 +98,7 @@ def _box(context: Context, one: TensorMap) -> tuple[str, tuple[str, str]]:
     for statement in statements(context.kernel.body):
         if _copies_through(statement, one) and isinstance(statement, Effect):
             tile, rows, cols = stored_box(context, statement)
-            return _swizzle(context, tile, one.name.removesuffix("_map")), (rows, cols)
+            return _swizzle(context, tile, word_of_map(one.name)), (rows, cols)
         if _copies_through(statement, one) and isinstance(statement, Assign):
             tile, word = context.schedule.staged[statement.target], statement.target.name
             rows = side_text(context, tile.shape[tile.slow]).text

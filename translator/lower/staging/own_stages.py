@@ -1,7 +1,7 @@
 """Loads that every thread makes ahead for itself: asynchronous copies to places that no other thread touches.
 
 A place holds one access of one thread, those of neighbouring threads lie side by side: no two lanes meet in a bank, and
-neither the copies nor the reads need a barrier. `schedule/staging/own_stages.py` decides which loads these are, and
+neither the copies nor the reads need a barrier. `schedule/staging/own_loads.py` decides which loads these are, and
 `schedule/staging/warp_copies.py` where a lane copies for another one of its warp. What all threads copy for one another
 (`schedule/staging/block_copies.py`) goes the same way, in loops that have a barrier in every iteration.
 """
@@ -15,6 +15,7 @@ from ...hardware import CHUNK_BYTES, LANE_BITS
 from ...ir.nodes import Assign, For
 from ...ir.structured import assigns
 from ...ir.walk import top_statements
+from ...schedule.accesses.access import load_operands
 from ...schedule.staging.own_stages import is_copied_whole
 from ...schedule.staging.ring_plan import Ring
 from ..accesses.conditions import copies_guard, scalar_test, uniform_test, valid_count
@@ -22,7 +23,6 @@ from ..accesses.memory_order import note_load
 from ..accesses.vectors import (
     access_of,
     copy_helper,
-    load_operands,
     vectors,
     width_name,
 )
@@ -101,7 +101,7 @@ def _counts(context: Context, load: Assign) -> tuple[tuple[str, ...], int]:
 
 def _scalar_copy(context: Context, load: Assign) -> tuple[Node, ...]:
     """This thread's copy of a scalar."""
-    pointer, mask, _ = load_operands(load.value)  # type: ignore[arg-type]
+    pointer, mask, _ = load_operands(load)
     note_load(context, pointer, None)
     size = load.target.type.dtype.itemsize
     helper = copy_helper(context, load, size)
@@ -118,7 +118,7 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
     copy, by_all = context.schedule.warp_copies.get(target), context.schedule.block_copies.get(target)
     layout = by_all.layout if by_all else copy.layout if copy else context.schedule.layouts[target]
     access, slot = access_of(context, load, layout), slot_filled(context, target)
-    pointer, _, _ = load_operands(load.value)  # type: ignore[arg-type]
+    pointer, _, _ = load_operands(load)
     note_load(context, pointer, layout)
     size = access.width * target.type.dtype.itemsize
     helper = copy_helper(context, load, size)

@@ -15,7 +15,7 @@ from ...analysis.facts import Facts
 from ...analysis.masks import conjuncts
 from ...frozen import frozen
 from ...hardware import ACCESS_BYTES
-from ...ir.nodes import Call, Expr, Literal, Use, Variable
+from ...ir.nodes import Assign, Call, Expr, Literal, Use, Variable
 from ...ir.types import ValueType, padded, symbol_of
 from ...ir.walk import MOVES
 from ...language.dtypes import PointerType, int1, int32, int64
@@ -63,10 +63,24 @@ class Access:
     scattered: bool = False
 
 
-def plan_load(
-    pointer: Expr, mask: Expr | None, layout: Layout, facts: Facts, environment: Mapping[Variable, AxisInfo]
-) -> Access:
+def load_operands(load: Assign) -> tuple[Expr, Expr | None, Expr | None]:
+    """Pointer, mask and other of a load."""
+    if not isinstance(load.value, Call):
+        raise TypeError("not a load")
+    pointer, mask, other, *_ = (*load.value.args, None, None)
+    return pointer, mask, other  # type: ignore[return-value]
+
+
+def plan_copies(load: Assign, layout: Layout, facts: Facts) -> Access:
+    """How threads touch memory that copy what a load brings, to where it is read from, in the layout of the copies."""
+    pointer, mask, _ = load_operands(load)
+    return plan_access(pointer, mask, layout, facts, facts.environments[load])
+
+
+def plan_load(load: Assign, layout: Layout, facts: Facts) -> Access:
     """An access that loads what several of a thread's elements have in common once, as wide as memory allows."""
+    pointer, mask, _ = load_operands(load)
+    environment = facts.environments[load]
     access = with_repeats(plan_access(pointer, mask, layout, facts, environment), pointer, layout, environment)
     wide = plan_access(pointer, mask, layout, facts, environment, layout.run)
     if wide.width <= access.width:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ...ir.nodes import Assign, Call, For, If, Kernel, Variable, While
 from ...ir.structured import assigned_call
 from ...ir.walk import reachable, read_variables, statements
-from .pointers import pointer_sources, roots_of, roots_written
+from .pointers import lasting_loads
 
 
 def agreed_loads(kernel: Kernel) -> frozenset[Variable]:
@@ -32,11 +32,5 @@ def agreed_loads(kernel: Kernel) -> frozenset[Variable]:
                 loads.setdefault(target, []).append(load)
     if not loads:
         return frozenset()
-    written, sources = roots_written(kernel), pointer_sources(kernel)
-    return frozenset(
-        variable
-        for variable in reachable(deciding, made_of)
-        if any(
-            load.attribute("volatile") or roots_of(load.args[0], sources) & written for load in loads.get(variable, ())
-        )
-    )
+    lasts = lasting_loads(kernel)
+    return frozenset(v for v in reachable(deciding, made_of) if not all(map(lasts, loads.get(v, ()))))

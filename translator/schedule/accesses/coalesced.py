@@ -17,9 +17,9 @@ from collections.abc import Callable, Container, Iterator
 from ...hardware import ACCESS_BYTES, LANE_BITS, SECTOR_BYTES, WORD_BYTES
 from ...ir.nodes import Effect, For, Kernel, Variable, While
 from ...ir.structured import assigns, is_atomic
-from ...ir.walk import statements
+from ...ir.walk import in_loops, nested, statements
 from ..tiles.layout import REGISTER, Layout, bits_of
-from ..tiles.layout_problem import Access, Node, Path, Problem
+from ..tiles.layout_problem import Addresses, Node, Path, Problem
 
 GAIN = 2  # times as many bytes side by side make up for the conversion
 GAIN_OF_ELEMENTS = 4  # where these go to memory one by one
@@ -106,11 +106,11 @@ def load_whole_pieces(problem: Problem, kernel: Kernel, multiplied: Container[Va
             problem.answers[node] = pieces
 
 
-def _read_once(problem: Problem, kernel: Kernel) -> Iterator[tuple[Variable, Access]]:
+def _read_once(problem: Problem, kernel: Kernel) -> Iterator[tuple[Variable, Addresses]]:
     """The loads of tiles that one statement reads, as often as they are made, and that stand in no innermost loop."""
-    loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
-    repeated = {inner for loop in loops for inner in statements(loop.body)}
-    innermost = {s for loop in loops if not _holds_loop(loop) for s in statements(loop.body)}
+    repeated = in_loops(kernel.body)
+    loops = (statement for statement in statements(kernel.body) if isinstance(statement, (For, While)))
+    innermost = {s for loop in loops if not _holds_loop(loop) for s in nested(loop)}
     loads = (s for s in statements(kernel.body) if assigns(s, "load") and s not in innermost)
     for statement in loads:
         node, readers = statement.target, problem.relations_of.get(statement.target, ())
@@ -122,10 +122,10 @@ def _read_once(problem: Problem, kernel: Kernel) -> Iterator[tuple[Variable, Acc
 
 
 def _holds_loop(loop: For | While) -> bool:
-    return any(isinstance(statement, (For, While)) for statement in statements(loop.body))
+    return any(isinstance(statement, (For, While)) for statement in nested(loop))
 
 
-def _bytes_side_by_side(layout: Layout, access: Access) -> int:
+def _bytes_side_by_side(layout: Layout, access: Addresses) -> int:
     """What a warp writes or reads from one place on, at the most, along an axis that is contiguous in memory.
 
     Of elements one by one that lie in a thread's run, it is their share of a sector.
@@ -141,7 +141,7 @@ def _bytes_side_by_side(layout: Layout, access: Access) -> int:
     return found
 
 
-def _in_whole_pieces(layout: Layout, access: Access) -> Layout:
+def _in_whole_pieces(layout: Layout, access: Addresses) -> Layout:
     """The layout with some bits of lanes and registers exchanged, where a warp would write less than a sector in a piece."""
     for axis, bits in enumerate(layout.axes):
         run = next((k for k, bit in enumerate(bits) if bit != REGISTER), len(bits))

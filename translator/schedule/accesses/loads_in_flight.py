@@ -21,12 +21,13 @@ from collections.abc import Mapping, Set
 from ...hardware import REGISTER_FILE
 from ...ir.nodes import Assign, Effect, For, Kernel, Statement, Variable, While
 from ...ir.structured import assigns
-from ...ir.walk import reachable, statements, used_variables
+from ...ir.walk import computed_with, reachable, statements, used_variables
 from ..products.dot_plan import Dots
 from ..products.second_block import multiplies_again
 from ..staging.ring_plan import Rings
+from ..tiles.held_tiles import HeldTiles
 from ..tiles.layout import Layout
-from ..tiles.layout_problem import Access, Problem
+from ..tiles.layout_problem import Addresses, Problem
 from ..tiles.registers import register_count
 
 THREADS_AT_ONCE = 768  # on a multiprocessor: 80 registers each
@@ -38,19 +39,13 @@ FEW_OTHERS = 16  # registers beside those, without a loop
 MOST_FREE_THREADS = 256  # on a multiprocessor, that may have all registers that a thread can
 
 
-def blocks_for_loads(
-    kernel: Kernel,
-    layouts: Mapping[Variable, Layout],
-    exchanges: Set[Statement],
-    peak: int,
-    num_threads: int,
-) -> int | None:
+def blocks_for_loads(held: HeldTiles, waiting: Set[Statement], peak: int, num_threads: int) -> int | None:
     """Blocks to leave room for; None where no loop is such a one.
 
-    `exchanges` are the statements in which threads wait for each other, `peak` the registers of the tiles.
+    `waiting` are the statements in which threads wait for each other, `peak` the registers of the tiles.
     """
-    loops = _loops(kernel)
-    if _wait(loops, exchanges) or not any(_adds_up(loop, layouts) for loop in loops):
+    loops = _loops(held.kernel)
+    if _wait(loops, waiting) or not any(_adds_up(loop, held.layouts) for loop in loops):
         return None
     fit = REGISTER_FILE // ((peak + ADDRESSES) * num_threads)
     return max(min(THREADS_AT_ONCE // num_threads, fit), 1)
@@ -73,7 +68,7 @@ def blocks_for_all_loads(
 
 
 def names_one_block(
-    kernel: Kernel, dots: Dots, rings: Rings, exchanges: Set[Statement], blocks_by_shared: int, num_threads: int
+    kernel: Kernel, dots: Dots, rings: Rings, waiting: Set[Statement], blocks_by_shared: int, num_threads: int
 ) -> bool:
     """Whether a kernel names one block where nothing else says how many: for its loops. Else ptxas may decide.
 
@@ -86,13 +81,13 @@ def names_one_block(
       kernel: the kernel.
       dots: the plans of its products.
       rings: what its loops load ahead.
-      exchanges: the statements in which threads wait for each other.
+      waiting: the statements in which threads wait for each other.
       blocks_by_shared: how many blocks shared memory has room for.
       num_threads: threads of a block.
     """
     loops = _loops(kernel)
     if not dots.plans:
-        return bool(loops) and not _wait(loops, exchanges)
+        return bool(loops) and not _wait(loops, waiting)
     if rings.for_next or any(plan.held for plan in dots.plans.values()):
         return True
     is_full = blocks_by_shared * num_threads <= MOST_FREE_THREADS
@@ -103,12 +98,12 @@ def _loops(kernel: Kernel) -> list[For | While]:
     return [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
 
 
-def _wait(loops: list[For | While], exchanges: Set[Statement]) -> bool:
+def _wait(loops: list[For | While], waiting: Set[Statement]) -> bool:
     """Whether threads wait for each other in a loop."""
-    return any(inner in exchanges for loop in loops for inner in statements(loop.body))
+    return any(inner in waiting for loop in loops for inner in statements(loop.body))
 
 
-def _is_single(access: Access) -> bool:
+def _is_single(access: Addresses) -> bool:
     """Whether each element is loaded from a place of its own."""
     return access.loads and not access.side_by_side and max(access.info.contiguity) == 1
 
@@ -125,12 +120,8 @@ def _adds_up(loop: For | While, layouts: Mapping[Variable, Layout]) -> bool:
 
 def _finds_places(inner: list[Statement], loads: list[Assign]) -> bool:
     """Whether an iteration loads from places that follow from tiles that it has loaded; scalars come ahead of it."""
-    assignments = [s for s in inner if isinstance(s, Assign)]
-    users: dict[Variable, list[Variable]] = {}
-    for assignment in assignments:
-        for variable in used_variables(assignment.value):
-            users.setdefault(variable, []).extend(assignment.targets)
-    loaded = reachable([target for load in loads for target in load.targets if target.type.is_tile], users)
+    tiles = [target for load in loads for target in load.targets if target.type.is_tile]
+    loaded = reachable(tiles, computed_with(inner))
     return any(not loaded.isdisjoint(used_variables(load.value.args[0])) for load in loads)  # type: ignore[attr-defined]
 
 

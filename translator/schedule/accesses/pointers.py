@@ -65,11 +65,6 @@ def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
     return frozenset(set(sources) - written_in(kernel.body, sources))
 
 
-def roots_written(kernel: Kernel) -> set[Variable]:
-    """Pointers through which something is written."""
-    return written_in(kernel.body, pointer_sources(kernel))
-
-
 def written_in(block: tuple[Statement, ...], sources: dict[Variable, set[Variable]]) -> set[Variable]:
     """Pointers through which a block writes something; `sources` of its kernel."""
     written: set[Variable] = set()

@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...ir.nodes import Assign, Call, Effect, For, Kernel, Statement, While
-from ...ir.structured import is_atomic
+from ...ir.structured import LOADS, assigns, is_atomic
 from ...ir.walk import nested, statements, used_variables, where_from
-
-LOADS = ("load", "box_load", "row_load")
 
 
 def has_to_release(kernel: Kernel, atomic: Assign | Effect) -> bool:
@@ -24,11 +22,10 @@ def has_to_release(kernel: Kernel, atomic: Assign | Effect) -> bool:
     for statement in _earlier(kernel, atomic):
         if isinstance(statement, Effect):
             return True
-        if isinstance(statement, Assign) and isinstance(statement.value, Call):
-            if is_atomic(statement.value):
-                return True
-            if statement.value.op in LOADS:
-                loaded.append(statement)
+        if isinstance(statement, Assign) and isinstance(statement.value, Call) and is_atomic(statement.value):
+            return True
+        if assigns(statement, *LOADS):
+            loaded.append(statement)
     if not loaded:
         return False
     made_of = where_from(kernel.body, used_variables(atomic.value if isinstance(atomic, Assign) else atomic.call))

@@ -50,8 +50,17 @@ class TripLoad:
 
 @frozen
 class Moves:
-    """How the loads of all trips are that of the first one moved along an axis: `parts` are its pointer and mask."""
+    """How the loads of all trips are that of the first one moved along an axis.
 
+    Attributes:
+      axis: the axis.
+      run: how many neighbours along it are moved together: those that a thread holds side by side.
+      parts: pointer and mask of the first load.
+      of_trips: how far each trip moves these.
+    """
+
+    axis: int
+    run: int
     parts: tuple[Expr, ...]
     of_trips: tuple[Moved, ...]
 
@@ -173,7 +182,7 @@ def moves_along(axis: int, run: int, loads: Sequence[TripLoad], facts: Facts) ->
     known = facts.environments[loads[0].load]
     parts = [tuple(with_sunk_numbers(part, axis, run, known) for part in load.parts) for load in loads]
     found = moved(parts, axis, run, known)
-    moves = Moves(parts[0], found) if found is not None else None
+    moves = Moves(axis, run, parts[0], found) if found is not None else None
     return moves if moves is not None and moves.span else None
 
 

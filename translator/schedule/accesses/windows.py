@@ -28,7 +28,7 @@ from ...ir.rewrite import with_operands
 from ...ir.structured import is_elementwise
 from ...ir.symbols import Number, Operation, Symbol, mentions
 from ...ir.types import ValueType
-from ...ir.walk import MOVES, next_key, read_variables, statements, subexpressions, used_variables
+from ...ir.walk import MOVES, next_key, reachable, read_variables, statements, subexpressions, used_variables
 from ..tiles.layout import Layout
 from .access import Access, plan_access
 from .trip_loads import COUNTER, FewTrips, Moves, TripLoad, loads_of_loops, moves_along
@@ -145,32 +145,32 @@ def _window(
     for axis in layout.array_axes():
         run = layout.run(axis)
         moves = moves_along(axis, run, loads, facts) if run > 1 else None
-        starts = _starts(moves, loop) if moves is not None and _is_worth(moves, run) else None
+        starts = _starts(moves, loop) if moves is not None and _is_worth(moves) else None
         if moves is not None and starts is not None:
-            window = _made(loads[0].load, moves, axis, run, layout, facts, keys)
+            window = _made(loads[0].load, moves, layout, facts, keys)
             if window.registers(layout) <= room:
                 return window, starts
     return None
 
 
-def _made(load: Assign, moves: Moves, axis: int, run: int, layout: Layout, facts: Facts, keys: Iterator[int]) -> Window:
-    """The window of loads that are moved along an axis, in runs of `run` elements; `load` is the first trip's."""
+def _made(load: Assign, moves: Moves, layout: Layout, facts: Facts, keys: Iterator[int]) -> Window:
+    """The window of loads that are moved along an axis; `load` is the first trip's."""
     known, places = facts.environments[load], _places(moves.of_trips, keys)
     read = {expr: _all(expr, Use(variable.type, variable)) for expr, (variable, _) in places.items()}
     named, (pointer, *masks) = _mentioned_again([_replaced(part, read) for part in moves.parts], places, keys)
     mask = masks[0] if masks else None
     access = plan_access(pointer, mask, layout, facts, known)
     if access.bounds:
-        access = Access(axis, 1, tuple(conjuncts(mask, facts)), ())
+        access = Access(moves.axis, 1, tuple(conjuncts(mask, facts)), ())
     first = tuple((variable, at(0)) for variable, at in places.values())
-    middle = _middle(moves, places, axis, run, layout, facts, known)
-    return Window(load, axis, run, moves.span, pointer, access, first, middle, named)
+    middle = _middle(moves, places, layout, facts, known)
+    return Window(load, moves.axis, moves.run, moves.span, pointer, access, first, middle, named)
 
 
-def _is_worth(moves: Moves, run: int) -> bool:
+def _is_worth(moves: Moves) -> bool:
     """Whether a window loads fewer elements than the trips, without gaps."""
-    apart = any(after - before > run for before, after in pairwise(moves.by))
-    return not apart and (run + moves.span) * WORTH[1] <= run * len(moves.by) * WORTH[0]
+    apart = any(after - before > moves.run for before, after in pairwise(moves.by))
+    return not apart and (moves.run + moves.span) * WORTH[1] <= moves.run * len(moves.by) * WORTH[0]
 
 
 At = Callable[[int], Expr]  # what an index is at an element of the window
@@ -230,8 +230,6 @@ def _index(place: int, moves: Sequence[Moved], least: Moved, element: int) -> Ex
 def _middle(
     moves: Moves,
     places: Mapping[Expr, tuple[Variable, At]],
-    axis: int,
-    run: int,
     layout: Layout,
     facts: Facts,
     known: Mapping[Variable, AxisInfo],
@@ -241,7 +239,7 @@ def _middle(
         here = {expr: at(start) for expr, (_, at) in places.items()}
         pointer, *mask = (_replaced(part, here) for part in moves.parts)
         access = plan_access(pointer, mask[0] if mask else None, layout, facts, known)
-        if access.axis == axis and access.width == run and not access.bounds:
+        if access.axis == moves.axis and access.width == moves.run and not access.bounds:
             tests = tuple(test for test in access.tests if not _always_holds(test, known))
             return Middle(start, pointer, replace(access, tests=tests))
     return None
@@ -327,22 +325,16 @@ def _unread(
     taken: Mapping[Statement, tuple[Window, Symbol]],
 ) -> frozenset[Variable]:
     """The variables that nothing reads any more but addresses and masks of loads that take from windows."""
-    pending = [
+    needed = [
         variable
         for window in (window for windows in ahead.values() for window in windows)
         for expr in (window.pointer, *window.access.tests, *(is_ for _, is_ in (*window.places, *window.named)))
         for variable in used_variables(expr)
     ]
-    makers: dict[Variable, list[Statement]] = {}
+    steps: dict[Variable, set[Variable]] = {}
     for statement in statements(kernel.body):
         if isinstance(statement, Assign) and is_elementwise(statement.value):
-            makers.setdefault(statement.target, []).append(statement)
+            steps.setdefault(statement.target, set()).update(read_variables(statement))
         elif statement not in taken:
-            pending += read_variables(statement)
-    needed: set[Variable] = set()
-    while pending:
-        variable = pending.pop()
-        if variable not in needed:
-            needed.add(variable)
-            pending += [one for maker in makers.get(variable, ()) for one in read_variables(maker)]
-    return frozenset(makers.keys() - needed)
+            needed += read_variables(statement)
+    return frozenset(steps.keys() - reachable(needed, steps))

@@ -77,22 +77,23 @@ def _sources(kernel: Kernel, facts: Facts, variable: Variable) -> frozenset[Vari
 # ----------------------------------------------------------------------------------------------- what copies bring
 
 
-def read_boxes(plan: RingPlan, loop: For, top: list[Statement]) -> bool:
+def read_boxes(plan: RingPlan, loop: For) -> bool:
     """Has tensor copies bring the tiles that a loop's dots have an operand computed from; whether there is such an operand.
 
     Tiles for one operand all come so, or none of them.
     """
-    read = False
+    read, top = False, plan.top[loop]
     loads = {s.targets[0]: s for s in top if isinstance(s, Assign)}
-    sums = Counter(statement.target for statement, _ in dot_statements(plan.kernel))
-    for statement, _ in dot_statements(plan.kernel):
-        alone = sums[statement.target] == 1 and _any_layout(loop, statement.target)
-        if not alone or statement not in top:
+    sums = Counter(dot.target for dot in plan.dots.plans if isinstance(dot, Assign))
+    for dot in top:
+        if not isinstance(dot, Assign) or dot not in plan.dots.plans:
             continue
-        found = computed_operand(plan.kernel, plan.facts, plan.dots, plan.dots.plans[statement])
+        if sums[dot.target] > 1 or not _any_layout(loop, dot.target):
+            continue
+        found = computed_operand(plan.kernel, plan.facts, plan.dots, plan.dots.plans[dot])
         if found is None or not found[1] <= loads.keys():
             continue
-        chosen = _rows_from_registers(plan.dots.plans[statement], found[0], plan.options.num_warps)
+        chosen = _rows_from_registers(plan.dots.plans[dot], found[0], plan.options.num_warps)
         new = [loads[variable] for variable in found[1] if loads[variable] not in plan.replaced]
         boxes = [box_to_read(plan, load, loop) for load in new]
         if chosen is None or any(box is None for box in boxes):

@@ -17,7 +17,7 @@ from ...analysis.unit_stride import unit_axes
 from ...artifact import Options, Target
 from ...hardware import CHUNK_BYTES, SWIZZLED_LINE_BYTES, WARPS_OF_WARPGROUP, WORD_BYTES
 from ...ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
-from ...ir.structured import assigned_call, assigns
+from ...ir.structured import LOADS, assigned_call, assigns
 from ...ir.walk import computed_from, reachable, read_inside, statements
 from ..tiles.layout import Layout
 from .dot_plan import DotPlan, Dots, Operand, Side, View
@@ -37,7 +37,6 @@ from .shared_tiles import SharedTile, has_chunks
 KINDS: tuple[DotKind, ...] = ("wgmma", "mma", "fma")  # the fastest first
 SUMS_APART = 2  # of a tile's products, where wgmma multiplies parts: of the highest ones, and of the others
 TRANSPOSED_LINES = 32  # of K, that a warp transposes at a time
-LOADS = ("load", "box_load", "row_load")
 ROWS_OF_WARPGROUP = 64
 
 
@@ -223,8 +222,8 @@ def _loaded_tiles(
     read = {s.value.args[0].variable for s in statements(kernel.body) if is_box_read(s)}  # type: ignore[attr-defined]
     induction = closed_forms(kernel, facts)
     for candidate in statements(kernel.body):
-        load = candidate.value if isinstance(candidate, Assign) else None
-        if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op not in LOADS:
+        load = assigned_call(candidate, *LOADS)
+        if load is None or not isinstance(candidate, Assign):
             continue
         variable = candidate.target
         if variable not in read and not reads.get(variable):

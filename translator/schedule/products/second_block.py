@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ...artifact import Target
 from ...hardware import BOX_ALIGNMENT, REGISTER_FILE, RESERVED_BYTES, WARP_SIZE, WARPGROUP, WORD_BYTES
 from ...ir.nodes import Assign, Kernel
-from ...ir.walk import statements, used_variables
+from ...ir.walk import computed_with, reachable, statements
 from ..staging.ring_plan import Rings
 from .dot_plan import DotPlan, Dots
 from .instructions import BESIDE_PRODUCTS, consumer_registers, registers_at_start
@@ -50,13 +50,8 @@ def wants_second_block(kernel: Kernel, rings: Rings, dots: Dots, peak: int, num_
 
 def multiplies_again(kernel: Kernel, dots: Dots) -> bool:
     """Whether a dot's operand follows from what another dot has summed up."""
-    found = {s.targets[0] for s in statements(kernel.body) if isinstance(s, Assign) and s in dots.plans}
-    size = 0
-    while size != len(found):
-        size = len(found)
-        for statement in statements(kernel.body):
-            if isinstance(statement, Assign) and statement not in dots.plans:
-                found |= set(statement.targets) if found & set(used_variables(statement.value)) else set()
+    sums = {s.targets[0] for s in statements(kernel.body) if isinstance(s, Assign) and s in dots.plans}
+    found = reachable(sums, computed_with(s for s in statements(kernel.body) if s not in dots.plans))
     return any(operand.variable in found for plan in dots.plans.values() for operand in plan.operands)
 
 

@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
-from ...analysis.facts import Facts
-from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Return, Statement, Variable
-from ...ir.walk import assigned_inside, expressions, nested, statements, top_statements, used_variables
+from ...analysis.facts import Facts, read_through
+from ...ir.nodes import Assign, Call, For, Literal, Return, Statement, Variable
+from ...ir.walk import assigned_inside, expressions, nested, statements, top_statements
 from ..staging.ring_plan import Ring, Rings, Stagger
-from ..tiles.layout import Layout
+from ..tiles.held_tiles import HeldTiles
 from ..tiles.registers import register_count
 from .dot_plan import DotPlan, Dots, Operand
 from .operand_tiles import transposed_tile
@@ -32,17 +32,12 @@ LEAST_SUMS = 96  # registers of what a thread has of all products: shorter itera
 STAGES_OF_ONE_GROUP = 3  # a stage is in use for longer than an iteration: with two the next tiles would be late
 
 
-def stagger_rings(
-    kernel: Kernel, facts: Facts, dots: Dots, layouts: Mapping[Variable, Layout], rings: Rings, spare: int
-) -> Rings:
-    """The rings, those of loops that are worth it staggered.
-
-    `layouts` are those of tiles in registers; `spare` counts the registers of a thread that hold none at the peak.
-    """
+def stagger_rings(held: HeldTiles, dots: Dots, rings: Rings, spare: int) -> Rings:
+    """The rings, those of loops that are worth it staggered; `spare` registers of a thread hold no tile at the peak."""
     if rings.made:  # their maps wait for the stages of all tiles together
         return rings
-    loops = {s.variable: s for s in statements(kernel.body) if isinstance(s, For)}
-    found = {ring.loop: _stagger(loops[ring.loop], ring, facts, dots, layouts, spare) for ring in rings.rings}
+    loops = {s.variable: s for s in statements(held.kernel.body) if isinstance(s, For)}
+    found = {ring.loop: _stagger(loops[ring.loop], ring, held, dots, spare) for ring in rings.rings}
     kept: list[Ring] = []
     for ring in rings.rings:
         family = [other for other in rings.rings if (other.like or other.loop) is (ring.like or ring.loop)]
@@ -72,12 +67,10 @@ def _early_places(ring: Ring, stagger: Stagger | None) -> tuple[bool, ...]:
     return tuple(stagger is not None and tile in stagger.early for tile in ring.tiles)
 
 
-def _stagger(
-    loop: For, ring: Ring, facts: Facts, dots: Dots, layouts: Mapping[Variable, Layout], spare: int
-) -> Stagger | None:
+def _stagger(loop: For, ring: Ring, held: HeldTiles, dots: Dots, spare: int) -> Stagger | None:
     if ring.kind != "tma" or ring.overlapped or ring.own:
         return None
-    body = _Body(loop, ring, facts, dots)
+    body, layouts = _Body(loop, ring, held.facts, dots), held.layouts
     if not body.is_plain:
         return None
     ready = [place for place in body.products if body.waits_for_tiles_only(place)]
@@ -98,9 +91,9 @@ def _stagger(
     read_ahead = {variable for place in ahead for variable in body.operands(place)} & set(ring.tiles)
     if kept > spare or (read_ahead - set(early) and ring.stages < STAGES_OF_ONE_GROUP):
         return None
-    held = {plan.a.variable} if plan.rows_in_registers else set()
+    read = {plan.a.variable} if plan.rows_in_registers else set()
     settled = next(
-        s for k, s in enumerate(body.top) if late.target in body.touched[k] or held & body.writes[k]
+        s for k, s in enumerate(body.top) if late.target in body.touched[k] or read & body.writes[k]
     )  # ptxas serialises products if registers that they read are computed while others are on their way
     return Stagger(tuple(body.dot(place) for place in ahead), late, settled, early)
 
@@ -184,11 +177,5 @@ class _Body:
 
     def _reads(self, statement: Statement) -> set[Variable]:
         """What a statement and those in it read, tiles that are spelled where they are used taken apart."""
-        return {v for s in statements((statement,)) for expr in expressions(s) for v in self._parts(expr)}
-
-    def _parts(self, expr: Expr) -> set[Variable]:
-        found: set[Variable] = set()
-        for variable in used_variables(expr):
-            absorbed = variable in self.facts.absorbed
-            found |= self._parts(self.facts.definitions[variable]) if absorbed else {variable}
-        return found
+        inner = statements((statement,))
+        return {v for s in inner for expr in expressions(s) for v in read_through(expr, self.facts)}

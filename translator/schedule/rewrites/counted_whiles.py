@@ -56,7 +56,7 @@ def _pass(block: tuple[Statement, ...], numbers: Numbers) -> None:
     for statement in top_statements(block):
         if isinstance(statement, Assign):
             _assign(statement, numbers)
-        elif not isinstance(statement, Inlined):
+        else:
             _forget(statement, numbers)
 
 

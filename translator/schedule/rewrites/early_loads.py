@@ -14,6 +14,7 @@ from collections.abc import Callable, Container
 from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, For, Inlined, Kernel, Statement, Variable
+from ...ir.rewrite import with_bodies, with_statements
 from ...ir.structured import assigns
 from ...ir.walk import assigned_variables, read_variables, statements, used_variables
 from ..accesses.pointers import lasting_loads
@@ -25,7 +26,7 @@ MOVED = "moved up"
 def with_early_loads(kernel: Kernel, staged: Container[Variable]) -> Kernel:
     """See the module docstring; `staged` tiles are read by products only."""
     body = _reordered(kernel.body, staged, lasting_loads(kernel))
-    return kernel if body == kernel.body else replace(kernel, body=body)
+    return kernel if body is kernel.body else replace(kernel, body=body)
 
 
 def _reordered(
@@ -34,14 +35,14 @@ def _reordered(
     result: list[Statement] = []
     for statement in block:
         if isinstance(statement, Inlined):
-            statement = replace(statement, body=_reordered(statement.body, staged, lasts))
+            statement = with_bodies(statement, lambda body: _reordered(body, staged, lasts))
         place = len(result)
         if isinstance(statement, Assign) and _is_copy(statement, staged, lasts):
             place = _earliest(result, statement)
         if place < len(result):
             statement = replace(statement, origin=statement.origin.noted(MOVED))
         result.insert(place, statement)
-    return tuple(result)
+    return with_statements(block, result)
 
 
 def _is_copy(statement: Assign, staged: Container[Variable], lasts: Callable[[Call], bool]) -> bool:
@@ -55,12 +56,10 @@ def _earliest(block: list[Statement], load: Assign) -> int:
     place = len(block)
     for k in reversed(range(len(block))):
         inner = list(statements((block[k],)))
-        if holds_loads_back(block[k]) or any(own & set(assigned_variables(s)) or _reads(s, load.target) for s in inner):
+        if holds_loads_back(block[k]) or any(
+            own & {*assigned_variables(s)} or load.target in read_variables(s) for s in inner
+        ):
             break
         if isinstance(block[k], For) and any(assigns(s, "dot") for s in inner):
             place = k
     return place
-
-
-def _reads(statement: Statement, variable: Variable) -> bool:
-    return variable in read_variables(statement)

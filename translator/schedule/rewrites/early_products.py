@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from ...analysis.long_computations import takes_long
 from ...ir.nodes import Assign, Call, For, Kernel, Note, Origin, Statement, Use, Variable, While
-from ...ir.rewrite import with_bodies
+from ...ir.rewrite import with_bodies, with_statements
 from ...ir.structured import assigns
 from ...ir.walk import MOVES, assigned_inside, expressions, read_inside, statements, subexpressions, used_variables
 from ..accesses.pointers import lasting_loads
@@ -43,9 +43,22 @@ STARTED, PREPARED, MOVED = "its product starts here", "what its product reads", 
 
 def with_early_products(kernel: Kernel, runs: Callable[[Assign], bool]) -> Kernel:
     """See the module docstring; `runs` says whether a dot's products run by themselves."""
-    order = _Order(runs, lasting_loads(kernel))
-    body = order.inside(kernel.body)
-    return replace(kernel, body=body) if order.moved else kernel
+    body = _reordered(kernel.body, runs, lasting_loads(kernel))
+    return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+def _reordered(
+    block: tuple[Statement, ...], runs: Callable[[Assign], bool], lasts: Callable[[Call], bool]
+) -> tuple[Statement, ...]:
+    """A block with the loops in it reordered; `lasts` says whether a load brings the same wherever it stands."""
+    result: list[Statement] = []
+    for statement in block:
+        statement = with_bodies(statement, lambda body: _reordered(body, runs, lasts))
+        if isinstance(statement, (For, While)):
+            body = _Trip(statement.body, runs, lasts).reordered()
+            statement = statement if body is statement.body else replace(statement, body=body)
+        result.append(statement)
+    return with_statements(block, result)
 
 
 def serves(early: Schedule, plain: Schedule) -> bool:
@@ -55,93 +68,86 @@ def serves(early: Schedule, plain: Schedule) -> bool:
     return same and (early.spare_registers >= 0 or early.spare_registers >= plain.spare_registers)
 
 
-class _Order:
-    """Rewrites blocks."""
+class _Trip:
+    """The body of a loop, what its statements read and write, and the order in which they are to run."""
 
-    def __init__(self, runs: Callable[[Assign], bool], lasts: Callable[[Call], bool]) -> None:
-        """`lasts` says whether a load brings the same wherever it stands."""
-        self.runs, self.lasts, self.moved = runs, lasts, False
+    def __init__(
+        self, block: tuple[Statement, ...], runs: Callable[[Assign], bool], lasts: Callable[[Call], bool]
+    ) -> None:
+        self.block, self.lasts, self.order = block, lasts, list(block)
+        self.products = {statement for statement in block if assigns(statement, "dot") and runs(statement)}
+        self.reads = {statement: frozenset(read_inside((statement,))) for statement in block}
+        self.writes = {statement: assigned_inside(statement) for statement in block}
 
-    def inside(self, block: tuple[Statement, ...]) -> tuple[Statement, ...]:
-        """A block with the loops in it reordered."""
-        result: list[Statement] = []
-        for statement in block:
-            statement = with_bodies(statement, self.inside)
-            if isinstance(statement, (For, While)):
-                statement = replace(statement, body=self.trip(statement.body))
-            result.append(statement)
-        return tuple(result)
+    def reordered(self) -> tuple[Statement, ...]:
+        """The body with its products as early as they can be."""
+        moved = set[Statement]()
+        for statement in self.block:
+            if statement in self.products:
+                moved |= self._move_up(statement) or self._move_ahead(statement)
+        return self._noted(moved) if moved else self.block
 
-    def trip(self, block: tuple[Statement, ...]) -> tuple[Statement, ...]:
-        """A loop's body with its products as early as they can be."""
-        result, moved = list(block), set[Statement]()
-        for statement in block:
-            if self._is_product(statement):
-                moved |= self._move_up(result, result.index(statement)) or self._move_ahead(result, statement)
-        if not moved:
-            return block
-        self.moved = True
-        return self._noted(result, moved)
-
-    def _is_product(self, statement: Statement) -> bool:
-        return assigns(statement, "dot") and self.runs(statement)
-
-    def _move_up(self, block: list[Statement], place: int) -> set[Statement]:
+    def _move_up(self, product: Statement) -> set[Statement]:
         """Moves a product, with what its operands need, to the first product that it can follow; what moved."""
+        block, place = self.order, self.order.index(product)
         for first in range(place):
-            if not self._is_product(block[first]):
-                continue
-            needed = self._movable(block, first, place)
+            needed = self._movable(first, place) if block[first] in self.products else None
             if needed is None:
                 continue
-            behind = [block[k] for k in self._followed(block, first, place)[1:]]
+            behind = [block[k] for k in self._followed(first, place)[1:]]
             rest = [block[k] for k in range(first + 1, place) if k not in needed][len(behind) :]
             copied = any(not assigns(block[k], "load") for k in needed)
             if all(assigns(s, "load") or isinstance(s, Note) for s in rest) and not copied:
                 return set()  # nothing would be gained
-            product, own = block[place], [block[k] for k in sorted(needed)]
+            own = [block[k] for k in sorted(needed)]
             block[first : place + 1] = [*own, block[first], *behind, product, *rest]
             return {product, *own} if rest else set(own)
         return set()
 
-    def _move_ahead(self, block: list[Statement], product: Statement) -> set[Statement]:
+    def _move_ahead(self, product: Statement) -> set[Statement]:
         """Moves the first product in front of reductions; what moved."""
-        place = block.index(product)
-        start = next((k + 1 for k in reversed(range(place)) if _conflict(product, block[k])), 0)
+        block, place = self.order, self.order.index(product)
+        start = next((k + 1 for k in reversed(range(place)) if self._conflict(product, block[k])), 0)
         passed = block[start:place]
         reduces = any(assigns(s, "reduce") for s in passed)
-        if any(map(self._is_product, block[:place])) or not reduces or any(map(_computes_functions, block[place:])):
+        if not self.products.isdisjoint(block[:place]) or not reduces or any(map(_computes_functions, block[place:])):
             return set()
         block[start : place + 1] = [product, *passed]
         return {product}
 
-    def _followed(self, block: list[Statement], first: int, place: int) -> list[int]:
+    def _followed(self, first: int, place: int) -> list[int]:
         """The places of the products that stand behind one another from `first` on: what a product that moves there follows."""
         last = first
-        while last < place and self._is_product(block[last]):
+        while last < place and self.order[last] in self.products:
             last += 1
         return list(range(first, last))
 
-    def _movable(self, block: list[Statement], first: int, place: int) -> set[int] | None:
+    def _movable(self, first: int, place: int) -> set[int] | None:
         """The places of statements that move in front of the product at `first`, so that the one at `place` can follow it."""
-        needed: set[int] = set()
+        block, needed = self.order, set[int]()
+        read, sums = set(self.reads[block[place]]), self._sums(place)
         for k in reversed(range(first + 1, place)):
-            users = [block[other] for other in (*needed, place)]
-            if any(assigned_inside(block[k]) & _reads(user) for user in users) and not self._is_product(block[k]):
-                sums = {s.targets[0] for s in block[:k] if self._is_product(s) and isinstance(s, Assign)}
-                if not self._can_move(block[k]) or sums & _reads(block[k]):
+            if block[k] not in self.products and not self.writes[block[k]].isdisjoint(read):
+                before = {total for at, total in sums if at < k}
+                if not self._can_move(block[k]) or not before.isdisjoint(self.reads[block[k]]):
                     return None
                 needed.add(k)
-        followed = self._followed(block, first, place)
+                read |= self.reads[block[k]]
+        followed = self._followed(first, place)
         for k in range(first, place):
             if k in needed:
                 continue
             for mover in (*sorted(other for other in needed if other > k), place):
                 adds_on = mover == place and k in followed and self._adds_on(block[k], block[place])
                 held = assigns(block[mover], "load") and holds_loads_back(block[k])
-                if held or (not adds_on and _conflict(block[mover], block[k])):
+                if held or (not adds_on and self._conflict(block[mover], block[k])):
                     return None
         return needed
+
+    def _sums(self, place: int) -> list[tuple[int, Variable]]:
+        """The products in front of a place, by where they stand, with what they add up."""
+        before = enumerate(self.order[:place])
+        return [(at, s.targets[0]) for at, s in before if isinstance(s, Assign) and s in self.products]
 
     def _can_move(self, statement: Statement) -> bool:
         if not isinstance(statement, Assign) or len(statement.targets) != 1:
@@ -153,7 +159,7 @@ class _Order:
 
     def _adds_on(self, earlier: Statement, product: Statement) -> bool:
         """Whether a product only adds to the sum of an earlier one, which itself is one that it can follow."""
-        if not self._is_product(earlier) or not isinstance(earlier, Assign) or not isinstance(product, Assign):
+        if earlier not in self.products or not isinstance(earlier, Assign) or not isinstance(product, Assign):
             return False
         value = product.value
         if earlier.target is not product.target or not isinstance(value, Call) or len(value.args) < 3:
@@ -162,10 +168,15 @@ class _Order:
         operands = {v for arg in value.args[:2] for v in used_variables(arg)}
         return isinstance(start, Use) and start.variable is product.target and product.target not in operands
 
-    def _noted(self, order: list[Statement], moved: set[Statement]) -> tuple[Statement, ...]:
+    def _conflict(self, mover: Statement, other: Statement) -> bool:
+        """Whether the order of two statements counts."""
+        read, written = self.reads[mover], self.writes[mover]
+        return not (self.writes[other].isdisjoint(read | written) and written.isdisjoint(self.reads[other]))
+
+    def _noted(self, moved: set[Statement]) -> tuple[Statement, ...]:
         """The statements in their new order; source lines that came apart, or out of order, say so."""
         runs: list[list[Statement]] = []
-        for statement in order:
+        for statement in self.order:
             if runs and runs[-1][0].origin == statement.origin:
                 runs[-1].append(statement)
             else:
@@ -179,7 +190,7 @@ class _Order:
             origin = run[0].origin
             seen[origin] = seen.get(origin, 0) + 1
             if seen[origin] < pieces[origin]:
-                note = STARTED if any(map(self._is_product, run)) else PREPARED
+                note = PREPARED if self.products.isdisjoint(run) else STARTED
                 new = _with_note(origin, note, seen[origin] == 1)
             elif pieces[origin] > 1:
                 new = replace(origin, comments=(), blank_before=False)
@@ -195,17 +206,6 @@ def _computes_functions(statement: Statement) -> bool:
     """Whether a statement computes functions, or quotients, of the elements of a tile with rows and columns."""
     exprs = [expr for one in statements((statement,)) for expr in expressions(one)]
     return any(takes_long(expr) and any(part.type.rank > 1 for part in subexpressions(expr)) for expr in exprs)
-
-
-def _conflict(mover: Statement, other: Statement) -> bool:
-    """Whether the order of two statements counts."""
-    return bool(
-        _reads(mover) & assigned_inside(other) or assigned_inside(mover) & (_reads(other) | assigned_inside(other))
-    )
-
-
-def _reads(statement: Statement) -> set[Variable]:
-    return set(read_inside((statement,)))
 
 
 def _with_note(origin: Origin, note: str, comments: bool) -> Origin:

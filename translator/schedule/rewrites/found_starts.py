@@ -19,10 +19,11 @@ from ...analysis.ranges import never_overflows
 from ...analysis.unit_stride import steps
 from ...hardware import WARP_SIZE
 from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Note, Statement, Use, Variable
-from ...ir.rewrite import mapped_in, with_bodies, with_operands
+from ...ir.rewrite import mapped_in, with_bodies, with_operands, with_statements
 from ...ir.static_loops import loops_in
 from ...ir.structured import assigns
 from ...ir.symbols import spelled
+from ...ir.tensor_names import tensor_word
 from ...ir.types import padded
 from ...ir.walk import assigned_inside, expressions, next_key, statements, subexpressions, used_variables
 
@@ -38,7 +39,7 @@ def with_found_starts(kernel: Kernel, num_warps: int) -> Kernel:
     facts = find_facts(kernel)
     starts = _Starts(facts, num_warps, next_key(kernel))
     body = starts.block(kernel.body, {})
-    return replace(kernel, body=body) if starts.made else kernel
+    return kernel if body is kernel.body else replace(kernel, body=body)
 
 
 def held_starts(kernel: Kernel, facts: Facts, num_warps: int) -> frozenset[Variable]:
@@ -54,7 +55,6 @@ class _Starts:
 
     def __init__(self, facts: Facts, num_warps: int, first_key: int) -> None:
         self.facts, self.num_warps, self.keys = facts, num_warps, count(first_key)
-        self.made = False
 
     def block(self, block: tuple[Statement, ...], known: Mapping[Expr, Variable]) -> tuple[Statement, ...]:
         """The statements, each behind what it needs; `known` are the pointers that hold in front of the first."""
@@ -76,7 +76,7 @@ class _Starts:
             else:
                 result.append(with_bodies(statement, partial(self.block, known=self._still(known, statement))))
             known = self._still(known, statement)
-        return tuple(result)
+        return with_statements(block, result)
 
     def _still(self, known: Mapping[Expr, Variable], statement: Statement) -> dict[Expr, Variable]:
         """The pointers that are made of nothing that a statement changes."""
@@ -87,9 +87,8 @@ class _Starts:
 
     def _variable(self, start: Expr) -> Variable:
         """A name for a start: after its pointer, or the number that an address is made of."""
-        self.made = True
         made_of = sorted(used_variables(start), key=lambda v: not v.type.is_pointer)
-        stem = made_of[0].stem.removesuffix("_ptr") if made_of else "array"
+        stem = tensor_word(made_of[0].stem) if made_of else "array"
         return Variable(f"{stem}_start", start.type, next(self.keys))
 
 

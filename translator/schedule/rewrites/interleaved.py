@@ -29,7 +29,7 @@ LONGEST_NAME = 16
 
 
 @frozen
-class Access:
+class Half:
     """A load or store of every second element: its statement, what it assigns, how it counts, and what was assigned since."""
 
     statement: Statement
@@ -43,8 +43,8 @@ class Access:
 class Pair:
     """Two accesses and the one that both are; `swapped` says that the second has the even elements."""
 
-    first: Access
-    second: Access
+    first: Half
+    second: Half
     call: Call
     swapped: bool
 
@@ -85,7 +85,7 @@ def _where(part: Variable) -> str:
 
 
 def _pairs(block: tuple[Statement, ...], doubling: Doubling) -> Iterator[Pair]:
-    waiting: list[Access] = []
+    waiting: list[Half] = []
     for statement in block:
         access = _access(statement, doubling)
         if access is not None or assigns(statement, "load"):  # may stand between other loads, but not between stores
@@ -107,7 +107,7 @@ def _pairs(block: tuple[Statement, ...], doubling: Doubling) -> Iterator[Pair]:
                 one.since.update(assigned_variables(statement))
 
 
-def _access(statement: Statement, doubling: Doubling) -> Access | None:
+def _access(statement: Statement, doubling: Doubling) -> Half | None:
     """A statement as a load or store of every second element, of rows whose side is a power of two."""
     if not isinstance(statement, (Assign, Effect)):
         return None
@@ -119,7 +119,7 @@ def _access(statement: Statement, doubling: Doubling) -> Access | None:
         return None
     count = doubling.count(pointer)
     targets = statement.targets if isinstance(statement, Assign) else ()
-    return Access(statement, targets, call, count) if count is not None and count.step == 2 else None
+    return Half(statement, targets, call, count) if count is not None and count.step == 2 else None
 
 
 def _is_quiet(statement: Statement) -> bool:
@@ -131,7 +131,7 @@ def _is_quiet(statement: Statement) -> bool:
     return is_elementwise(statement.value) or assigns(statement, "dot", "reduce", "repack")
 
 
-def _pair(first: Access, second: Access, doubling: Doubling) -> Pair | None:
+def _pair(first: Half, second: Half, doubling: Doubling) -> Pair | None:
     """Two accesses as one; None where they do not lie between each other, or what they depend on has changed."""
     kinds = [(one.call.type, one.call.attributes, one.call.args[0].type, len(one.call.args)) for one in (first, second)]
     if kinds[0] != kinds[1]:

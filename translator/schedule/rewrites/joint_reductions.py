@@ -14,10 +14,10 @@ from dataclasses import replace
 
 from ...hardware import WARP_SIZE
 from ...ir.nodes import Assign, Call, Combine, Kernel, Note, Statement, Variable, While
-from ...ir.rewrite import with_bodies
+from ...ir.rewrite import with_bodies, with_statements
 from ...ir.structured import assigned_call
 from ...ir.types import padded
-from ...ir.walk import assigned_variables, assignment_counts, read_variables, say_the_same, statements
+from ...ir.walk import assigned_variables, assignment_counts, read_variables, statements
 
 JOINED = ("sum", "max", "min")  # combinations that are spelled field by field
 WIDEST_RUN = 16  # elements that one thread holds side by side, at most: 16 bytes of bytes
@@ -30,7 +30,7 @@ def join_reductions(kernel: Kernel, num_warps: int) -> Kernel:
     times = assignment_counts(kernel.body)
     kinds = [_kind(s) for s in statements(kernel.body) if isinstance(s, Assign) and _can_join(s, times)]
     body = _joined(kernel.body, times) if len(set(kinds)) < len(kinds) else kernel.body
-    return kernel if say_the_same(body, kernel.body) else replace(kernel, body=body)
+    return kernel if body is kernel.body else replace(kernel, body=body)
 
 
 def _joined(block: tuple[Statement, ...], assignments: Counter[Variable]) -> tuple[Statement, ...]:
@@ -54,14 +54,15 @@ def _joined(block: tuple[Statement, ...], assignments: Counter[Variable]) -> tup
         for inner in statements((statement,)):
             assigned |= dict.fromkeys(assigned_variables(inner), here)
     if not joined:
-        return tuple(statements_)
+        return with_statements(block, statements_)
     kept = [_together(groups[k]) if len(groups.get(k, ())) > 1 else s for k, s in enumerate(statements_)]
     return tuple(_noted(kept, statements_, groups, joined))
 
 
 def _inside(statement: Statement, assignments: Counter[Variable]) -> Statement:
     if isinstance(statement, While):  # what its condition reduces stays as it is
-        return replace(statement, body=_joined(statement.body, assignments))
+        body = _joined(statement.body, assignments)
+        return statement if body is statement.body else replace(statement, body=body)
     return with_bodies(statement, lambda body: _joined(body, assignments))
 
 

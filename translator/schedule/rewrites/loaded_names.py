@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...ir.nodes import LOADED, Assign, Call, For, Kernel, Statement, Use, Variable, While
-from ...ir.rewrite import renamed, substituted_in, with_bodies
+from ...ir.rewrite import renamed, substituted_in, with_bodies, with_statements
 from ...ir.walk import assigned_variables, assignment_counts, next_key, statements, used_variables
 
 WORDS_OF_AXES = ("of_columns", "of_rows")  # what is left of a tile once it is reduced along that axis
@@ -22,9 +22,9 @@ WORDS_OF_AXES = ("of_columns", "of_rows")  # what is left of a tile once it is r
 
 def with_loaded_names(kernel: Kernel) -> Kernel:
     """See the module docstring."""
-    naming = _Naming(first := next_key(kernel))
+    naming = _Naming(next_key(kernel))
     body = naming.block(kernel.body, False)
-    if naming.next_key == first:
+    if body is kernel.body:
         return kernel
     times = assignment_counts(body)
     return replace(kernel, body=renamed(body, {old: new for old, new in naming.last.items() if times[old] == 1}))
@@ -47,7 +47,7 @@ class _Naming:
                 again = _assigned_again(result, place)
                 if again is not None and (loads or _told_apart(statement, result[again])):
                     self._rename(result, place, again)
-        return tuple(result)
+        return with_statements(body, result)
 
     def _inside(self, statement: Statement, in_loop: bool) -> Statement:
         in_loop = in_loop or isinstance(statement, (For, While))

@@ -7,6 +7,7 @@ every element once more where the wide tile is not kept. Where something else th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, Expr, Kernel, Statement, Use, Variable
@@ -19,14 +20,14 @@ NARROW = ("fp16", "bf16")  # both have maxima of their own, which treat NaN as t
 
 def with_narrow_reductions(kernel: Kernel) -> Kernel:
     """See the module docstring."""
-    definitions, key = only_values(kernel.body), next_key(kernel)
+    definitions, key, steps = only_values(kernel.body), next_key(kernel), computed_from(kernel.body)
     replaced: dict[Statement, Statement] = {}
     widened: dict[Variable, Expr] = {}
     for statement in statements(kernel.body):
         source = _narrow_source(statement, definitions)
         if source is not None and isinstance(statement, Assign) and isinstance(statement.value, Call):
             target = statement.target
-            if _is_reduced_beside(kernel, statement):
+            if _is_reduced_beside(kernel, statement, steps):
                 continue
             narrow = Variable(target.name, target.type.with_element(source.type.element), key)
             key += 1
@@ -36,10 +37,12 @@ def with_narrow_reductions(kernel: Kernel) -> Kernel:
     return replace(kernel, body=substituted_in(with_replaced(kernel.body, replaced), widened)) if replaced else kernel
 
 
-def _is_reduced_beside(kernel: Kernel, statement: Assign) -> bool:
-    """Whether another reduction, which does not need the result of this one, reads the same wide tile."""
+def _is_reduced_beside(kernel: Kernel, statement: Assign, steps: Mapping[Variable, set[Variable]]) -> bool:
+    """Whether another reduction, which does not need the result of this one, reads the same wide tile.
+
+    `steps` are those by which the kernel computes one variable from others.
+    """
     wide = set(used_variables(statement.value))
-    steps = computed_from(kernel.body)
     for other in statements(kernel.body):
         if other is not statement and isinstance(other, Assign) and assigns(other, "reduce"):
             made_of = reachable(used_variables(other.value), steps)

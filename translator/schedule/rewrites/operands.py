@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ...artifact import Target
 from ...ir.nodes import Assign, Call, Expr, Kernel, Note, Statement, Use, Variable
-from ...ir.rewrite import with_bodies
+from ...ir.rewrite import with_bodies, with_operands, with_statements
 from ...ir.structured import assigns
 from ...ir.types import ValueType
 from ...ir.walk import assignment_counts, expressions, next_key, statements, used_variables
@@ -24,9 +24,9 @@ def prepare_dots(kernel: Kernel, target: Target) -> Kernel:
     if not any(assigns(statement, "dot") for statement in statements(kernel.body)):
         return kernel
     views = _views(kernel)
-    preparation = _Preparation(first := next_key(kernel), target, views, _read_outside_dots(kernel, views))
+    preparation = _Preparation(next_key(kernel), target, views, _read_outside_dots(kernel, views))
     body = preparation.block(kernel.body)
-    return replace(kernel, body=body) if views or preparation.next_key > first else kernel
+    return kernel if body is kernel.body else replace(kernel, body=body)
 
 
 def _read_outside_dots(kernel: Kernel, views: dict[Variable, Expr]) -> frozenset[Variable]:
@@ -82,7 +82,7 @@ class _Preparation:
                         result.append(Note(origin))
                 case _:
                     result.append(with_bodies(statement, self.block))
-        return tuple(result)
+        return with_statements(body, result)
 
     def _variable(self, name: str, type_: ValueType) -> Variable:
         self.next_key += 1
@@ -95,7 +95,8 @@ class _Preparation:
         target, result = statement.target, call.type.dtype
         accumulators = call.args[2:]
         if not result.is_floating() or result.bits >= 32:
-            return [*before, replace(statement, value=replace(call, args=(*operands, *accumulators)))]
+            prepared = with_operands(call, (*operands, *accumulators))
+            return [*before, statement if prepared is call else replace(statement, value=prepared)]
         wide = call.type.with_element(float32)
         total = self._variable(f"{target.name}_sum", wide)
         widened = tuple(Call(wide, "cast", (acc,), span=call.span) for acc in accumulators)

@@ -11,7 +11,7 @@ indices, pointers and masks of several axes, which are computed once as long as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, replace
 from typing import Any
 
@@ -46,8 +46,9 @@ def with_parted_names(kernel: Kernel) -> Kernel:
     flow = _Flow(tracked)
     flow.block(kernel.body, (), {})
     names, key = dict[Value, Variable](), next_key(kernel)
+    groups = flow.groups()
     for variable in counts:
-        for group in flow.groups(variable)[1:] if variable in tracked else ():
+        for group in groups.get(variable, [])[1:]:
             names |= dict.fromkeys(group, Variable(variable.name, variable.type, key))
             key += 1
     return replace(kernel, body=_renamed(kernel.body, names, flow.read)) if names else kernel
@@ -159,10 +160,15 @@ class _Flow:
         first = self.first(value)
         self.homes[first] = common_path(self.homes[first], path)
 
-    def groups(self, variable: Variable) -> list[list[Value]]:
-        """The values of a variable by what can be a variable of its own, in the order of their first assignments."""
-        values = [value for value in self.homes if value[1] is variable]
+    def groups(self) -> dict[Variable, list[list[Value]]]:
+        """The values of each variable by what can be a variable of its own, in the order of their first assignments."""
         read = {self.first(value) for value in self.read.values()}
+        of_variables: dict[Variable, list[Value]] = {}
+        for value in self.homes:
+            of_variables.setdefault(value[1], []).append(value)
+        return {variable: self._groups(values, read) for variable, values in of_variables.items()}
+
+    def _groups(self, values: Sequence[Value], read: Set[Value]) -> list[list[Value]]:
         unread = {v for v in values if self.first(v) not in read and _is_only_a_value(v[0])}
         kept = [value for value in values if value not in unread]
         while pair := self._seen_together(kept):

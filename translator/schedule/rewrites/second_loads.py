@@ -10,13 +10,13 @@ twice, at places that follow from indices alone, and only if the first load has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from ...analysis.facts import Facts
+from ...analysis.facts import Facts, read_through
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Statement, Use, Variable
-from ...ir.rewrite import substituted_in, with_operands, with_replaced
+from ...ir.rewrite import mapped_in, substituted_in, with_operands, with_replaced
 from ...ir.structured import is_elementwise
 from ...ir.walk import expressions, next_key, read_variables, statements, subexpressions, used_variables
 from ..accesses.pointers import lasting_loads
@@ -29,6 +29,15 @@ from .loaded_names import WORDS_OF_AXES
 
 MOST_REGISTERS = 16  # of a thread, for a vector that is held from its second load to its use
 MOST_STATEMENTS = 4  # from the loads to the vector: what is computed twice
+
+
+@frozen
+class _Second:
+    """The variable that stands for a vector wherever that is needed in a layout."""
+
+    vector: Variable
+    layout: Layout
+    variable: Variable
 
 
 @frozen
@@ -47,23 +56,23 @@ def with_second_loads(kernel: Kernel, facts: Facts, schedule: Schedule) -> Kerne
         return kernel
     assigned = {s.target: s for s in statements(kernel.body) if isinstance(s, Assign) and len(s.targets) == 1}
     values = _Values(assigned, facts, lasting_loads(kernel))
-    replaced: dict[Statement, Statement | None] = {}
+    replaced: dict[Statement, Statement] = {}
     added: dict[tuple[Statement, bool], list[Statement]] = {}
     key = next_key(kernel)
     for vector, layout in wanted:
         chain = _chain(vector, values)
         if not 0 < len(chain) <= MOST_STATEMENTS:
             continue
-        unnamed = Variable(vector.name, vector.type, key)
-        changed = _with_second(kernel, vector, layout, unnamed, facts, schedule, replaced)
+        unnamed = _Second(vector, layout, Variable(vector.name, vector.type, key))
+        changed = _with_second(kernel, unnamed, facts, schedule, replaced)
         if changed is None:
             continue
         user = next(s for s in statements(kernel.body) if s in changed)
-        word = _word(user, changed[user], vector, unnamed)
+        word = _word(user, changed[user], unnamed)
         again = {v: Variable(f"{v.name}_{word}", v.type, key + number) for number, v in enumerate(chain)}
         key += len(chain)
-        named = {unnamed: Use(vector.type, again[vector])}
-        replaced |= {old: new and substituted_in(new, named) for old, new in changed.items()}
+        named = {unnamed.variable: Use(vector.type, again[vector])}
+        replaced |= {old: substituted_in(new, named) for old, new in changed.items()}
         place = user.origin
         for variable in chain:
             first = assigned[variable]
@@ -76,25 +85,19 @@ def with_second_loads(kernel: Kernel, facts: Facts, schedule: Schedule) -> Kerne
     return replace(kernel, body=with_replaced(kernel.body, replaced, added)) if replaced else kernel
 
 
-def _word(user: Statement, changed: Statement | None, vector: Variable, second: Variable) -> str:
+def _word(user: Statement, changed: Statement, second: _Second) -> str:
     """What tells the second load of a vector from the first, in the first statement that is `changed` to need it.
 
     That is what the statement computes; where it needs the first as well, which axis the second lies along.
     """
-    if changed is None or vector in read_variables(changed):
-        parts = (part for expr in expressions(changed or user) for part in subexpressions(expr))
-        axes = (
-            p.attribute("axis") for p in parts if isinstance(p, Call) and p.op == "expand_dims" and _shows(p, second)
-        )
+    if second.vector in read_variables(changed):
+        parts = (part for expr in expressions(changed) for part in subexpressions(expr))
+        turned = (part for part in parts if isinstance(part, Call) and part.op == "expand_dims")
+        axes = (part.attribute("axis") for part in turned if set(used_variables(part)) == {second.variable})
         axis = next(axes, None)
         return WORDS_OF_AXES[axis] if isinstance(axis, int) and axis < len(WORDS_OF_AXES) else "again"
     computed = user.targets[0].name if isinstance(user, Assign) else ""
-    return f"for_{computed}" if computed not in ("", vector.name) else "again"
-
-
-def _shows(turned: Call, second: Variable) -> bool:
-    """Whether what gets another axis is computed from the second load alone."""
-    return set(used_variables(turned)) == {second}
+    return f"for_{computed}" if computed not in ("", second.vector.name) else "again"
 
 
 def _exchanged(kernel: Kernel, schedule: Schedule) -> Iterator[tuple[Variable, Layout]]:
@@ -127,56 +130,44 @@ def _chain(variable: Variable, values: _Values) -> list[Variable]:
 
 def _tiles(expr: Expr, facts: Facts) -> Iterator[Variable]:
     """The tiles that an expression reads from registers: others are written out, or computed in any layout."""
-    for variable in used_variables(expr):
-        if variable in facts.absorbed:
-            yield from _tiles(facts.definitions[variable], facts)
-        elif variable.type.is_tile and variable not in facts.index:
-            yield variable
+    return (v for v in read_through(expr, facts) if v.type.is_tile and v not in facts.index)
 
 
 def _with_second(
     kernel: Kernel,
-    vector: Variable,
-    layout: Layout,
-    second: Variable,
+    second: _Second,
     facts: Facts,
     schedule: Schedule,
-    replaced: dict[Statement, Statement | None],
-) -> dict[Statement, Statement | None] | None:
+    replaced: Mapping[Statement, Statement],
+) -> dict[Statement, Statement] | None:
     """The statements, some `replaced` before, with the second name where they need that layout; None if all uses do."""
-    found: dict[Statement, Statement | None] = {}
+    found: dict[Statement, Statement] = {}
     rest = False
     for statement in statements(kernel.body):
-        now = replaced.get(statement) or statement
-        if vector not in read_variables(now):
+        now = replaced.get(statement, statement)
+        if second.vector not in read_variables(now):
             continue
         node = statement_node(statement, facts)
         runs_in = schedule.statement_layouts.get(node) if isinstance(node, Statement) else schedule.layouts.get(node)  # type: ignore[arg-type]
         if runs_in is not None:
-            changed = _replaced_in(now, vector, layout, second, runs_in)
+            changed = _replaced_in(now, second, runs_in)
             if changed is not now:
                 found[statement] = now = changed
-        rest = rest or vector in read_variables(now)
+        rest = rest or second.vector in read_variables(now)
     return found if found and rest else None
 
 
-def _replaced_in(
-    statement: Statement, vector: Variable, layout: Layout, second: Variable, runs_in: Layout
-) -> Statement:
-    """A statement that runs in a layout, with the second name where the vector is needed in another."""
+def _replaced_in(statement: Statement, second: _Second, runs_in: Layout) -> Statement:
+    """A statement that runs in a layout, with the second name where the vector is needed in that of the second."""
 
     def changed(expr: Expr, path: Path) -> Expr:
         if isinstance(expr, Use):
-            return Use(second.type, second) if expr.variable is vector and follow(runs_in, path) == layout else expr
+            needed = expr.variable is second.vector and follow(runs_in, path) == second.layout
+            return Use(second.variable.type, second.variable) if needed else expr
         if not isinstance(expr, (Call, CallFunction)):
             return expr
         return with_operands(expr, tuple(changed(arg, (*path, (expr, arg))) for arg in expr.args))
 
-    match statement:
-        case Assign(value=value):
-            new = changed(value, ())
-            return statement if new is value else replace(statement, value=new)
-        case Effect(call=call):
-            new = changed(call, ())
-            return replace(statement, call=new) if new is not call and isinstance(new, Call) else statement
-    return statement
+    return (
+        mapped_in(statement, lambda expr: changed(expr, ())) if isinstance(statement, (Assign, Effect)) else statement
+    )

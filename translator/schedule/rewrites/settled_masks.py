@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...analysis.loop_limits import LoopLimit, loop_limits
 from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
 from ...ir.rewrite import with_operands, with_replaced
 from ...ir.walk import MOVES, only_values, statements
-from .loop_limits import LoopLimit, loop_limits
 
 REMARK = "always true"
 

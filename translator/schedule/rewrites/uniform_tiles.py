@@ -11,11 +11,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Literal, Statement, Use, Variable, While
+from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
 from ...ir.rewrite import substituted_in, with_replaced
 from ...ir.structured import is_elementwise
 from ...ir.types import ValueType
-from ...ir.walk import MOVES, assigned_variables, assignment_counts, next_key, only_values, statements, used_variables
+from ...ir.walk import (
+    MOVES,
+    assigned_variables,
+    assignment_counts,
+    in_loops,
+    next_key,
+    only_values,
+    statements,
+    used_variables,
+)
 from ...ops.registry import OPS
 
 READERS = ("reduce", "store")  # structured operations that take a number for all elements as well as a tile
@@ -23,14 +32,14 @@ READERS = ("reduce", "store")  # structured operations that take a number for al
 
 def with_uniform_tiles(kernel: Kernel) -> Kernel:
     """See the module docstring."""
-    in_loops = _assigned_in_loops(kernel)
-    if not in_loops:
+    repeated = {v for statement in in_loops(kernel.body) for v in assigned_variables(statement)}
+    if not repeated:
         return kernel
     times = assignment_counts(kernel.body)
     settled = _settled(only_values(kernel.body), times)
     read_whole = _read_whole(kernel)
     uniform = _uniform(kernel, {v for v in times if v not in read_whole or v in settled}) - read_whole
-    chosen = _with_neighbours(kernel, {v for v in uniform & in_loops if times[v] > 1}, uniform)
+    chosen = _with_neighbours(kernel, {v for v in uniform & repeated if times[v] > 1}, uniform)
     if not chosen:
         return kernel
     first = next_key(kernel)
@@ -100,11 +109,6 @@ def _uniform(kernel: Kernel, among: set[Variable]) -> set[Variable]:
             if variable in found and not all(map(same, assigned)):
                 found.discard(variable)
     return found
-
-
-def _assigned_in_loops(kernel: Kernel) -> set[Variable]:
-    loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
-    return {v for loop in loops for inner in statements(loop.body) for v in assigned_variables(inner)}
 
 
 def _with_neighbours(kernel: Kernel, carried: set[Variable], uniform: set[Variable]) -> set[Variable]:

@@ -17,14 +17,15 @@ from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
 from ...frozen import frozen
 from ...hardware import ACCESS_BYTES, COPY_BYTES
-from ...ir.nodes import Assign, Call, Kernel, Variable
+from ...ir.nodes import Kernel, Variable
+from ...ir.structured import assigns
 from ...ir.types import padded
 from ...ir.walk import statements
-from ..accesses.access import plan_access, plan_load
+from ..accesses.access import load_operands, plan_copies, plan_load
 from ..products.shared_tiles import SharedTile, has_chunks
 from ..tiles.layout import Layout, blocked
 from .ring_plan import Rings
-from .warp_copies import is_computed_anywhere, numbers_ahead
+from .warp_copies import is_found_anywhere, numbers_ahead
 
 # Copies of a thread that copies what it holds, for one of a thread that need not: each takes its address, and its turn.
 MANY_MORE = 4
@@ -45,25 +46,22 @@ def choose_block_copies(
     held = {v: ring for ring in rings.rings if ring.kind == "cp_async" for v in ring.own if v.type.is_tile}
     found: dict[Variable, BlockCopy] = {}
     numbers = numbers_ahead(kernel, rings)
-    for statement in statements(kernel.body):
-        if not isinstance(statement, Assign) or statement.targets[0] not in held:
+    for load in statements(kernel.body):
+        if not assigns(load, "load") or load.target not in held:
             continue
-        target, call, environment = statement.target, statement.value, facts.environments[statement]
-        if not isinstance(call, Call) or call.op != "load":
-            continue
+        target, pointer = load.target, load_operands(load)[0]
         shape, itemsize = target.type.shape, target.type.dtype.itemsize
-        mask = call.args[1] if len(call.args) > 1 else None
-        access = plan_load(call.args[0], mask, layouts[target], facts, environment)
+        access = plan_load(load, layouts[target], facts)
         if len(shape) not in (2, 3) or any(padded(s) != s for s in shape):
             continue
-        info = axis_info(call.args[0], environment)
+        info = axis_info(pointer, facts.environments[load])
         fast = max((len(shape) - 1, len(shape) - 2), key=lambda axis: info.contiguity[axis])
         layout = blocked(shape, num_threads, fast, ACCESS_BYTES // itemsize)
-        copied = plan_access(call.args[0], mask, layout, facts, environment)
+        copied = plan_copies(load, layout, facts)
         own, shared = (one.num_registers // by.width for one, by in ((layouts[target], access), (layout, copied)))
         if access.width * itemsize in COPY_BYTES and own < MANY_MORE * max(shared, 1):
             continue
         possible = copied.axis == fast and copied.width * itemsize in COPY_BYTES and has_chunks(shape, fast, itemsize)
-        if possible and all(is_computed_anywhere(operand, facts, numbers) for operand in call.args[:2]):
+        if possible and is_found_anywhere(load, facts, numbers):
             found[target] = BlockCopy(layout, SharedTile(shape, fast, itemsize, held[target].stages))
     return found

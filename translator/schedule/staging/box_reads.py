@@ -18,8 +18,7 @@ from ...ir.types import Dim, ValueType, symbol_of
 from ..products.dots import dot_statements
 from ..products.instructions import whole_pieces
 from ..products.shared_tiles import SharedTile, fits
-from .own_stages import LEAST_BYTES
-from .producer import producible
+from .own_loads import LEAST_BYTES
 from .read_ahead import Found
 from .ring_plan import RingPlan
 from .tensor_copies import box_load, find_any_box, why_not_copied
@@ -50,7 +49,7 @@ def box_to_read(plan: RingPlan, load: Assign, loop: For) -> tuple[Box, SharedTil
     tile = SharedTile(sides, box.dims[0].axis, itemsize)
     possible = fits(tile.shape, tile.fast, itemsize) and not why_not_copied(plan, box, tile, tile)
     starts = (*(dim.start for dim in box.dims), *(Use(v.type, v) for v in box.made_of))
-    return (box, tile) if possible and producible(plan.kernel, loop, starts) else None
+    return (box, tile) if possible and plan.thread.comes_to(loop, starts) else None
 
 
 def _quotient(side: int, number: int) -> int:

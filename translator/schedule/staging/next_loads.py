@@ -23,12 +23,12 @@ from dataclasses import replace
 
 from ...analysis.axis_info import axis_info
 from ...hardware import COPY_BYTES, WARP_SIZE, WORD_BYTES
-from ...ir.nodes import Assign, Call, Effect, Expr, For, Statement, Use, Variable, While
+from ...ir.nodes import Assign, Call, Effect, Expr, For, Use, Variable, While
 from ...ir.rewrite import substituted
 from ...ir.types import ValueType, padded
 from ...ir.walk import assigned_variables, read_variables, statements, used_variables
 from ...language.dtypes import int1
-from .own_stages import is_plain_load
+from .own_loads import is_plain_load
 from .read_ahead import load_in_any_trip
 from .ring_plan import RingPlan
 
@@ -37,11 +37,11 @@ MOST_REGISTERS = 32  # of all tiles that a recurrence loads
 FIRST, AHEAD, NEXT = "for the first iteration", "loaded an iteration ahead", "for the next iteration"
 
 
-def load_into_registers(plan: RingPlan, loop: For, top: list[Statement]) -> None:
-    """Adds to the plan what the module's docstring says; `top` has the statements that every iteration passes once."""
-    for load in _small_loads(plan, top):
+def load_into_registers(plan: RingPlan, loop: For) -> None:
+    """Adds to the plan what the module's docstring says."""
+    for load in _small_loads(plan, loop):
         if _has_no_copy(plan, load):
-            _load_ahead(plan, loop, load, top)
+            _load_ahead(plan, loop, load)
 
 
 def may_be_recurrence(loop: For) -> bool:
@@ -51,15 +51,15 @@ def may_be_recurrence(loop: For) -> bool:
     return stores and not any(isinstance(s, (For, While)) for s in inner)
 
 
-def load_recurrence(plan: RingPlan, loop: For, top: list[Statement]) -> None:
+def load_recurrence(plan: RingPlan, loop: For) -> None:
     """The same for all small loads of a loop without a ring that is a recurrence."""
     dots = any(inner in plan.dots.plans for inner in statements(loop.body))
     if dots or not may_be_recurrence(loop) or not _has_state(loop):
         return
-    loads = _small_loads(plan, top)
+    loads = _small_loads(plan, loop)
     if sum(_registers(plan, load.target) for load in loads) <= MOST_REGISTERS:
         for load in loads:
-            _load_ahead(plan, loop, load, top)
+            _load_ahead(plan, loop, load)
 
 
 def _has_state(loop: For) -> bool:
@@ -86,10 +86,10 @@ def _registers(plan: RingPlan, tile: Variable) -> int:
     return -(-_elements(tile, plan.options.num_warps) * tile.type.dtype.itemsize // WORD_BYTES)
 
 
-def _small_loads(plan: RingPlan, top: list[Statement]) -> list[Assign]:
+def _small_loads(plan: RingPlan, loop: For) -> list[Assign]:
     """The loads that stay where they are and bring each thread few elements."""
     return [
-        statement for statement in top
+        statement for statement in plan.top[loop]
         if isinstance(statement, Assign) and statement not in plan.replaced
         and is_plain_load(plan, statement, only_value=False) and is_small(statement.target, plan.options.num_warps)
     ]  # fmt: skip
@@ -103,11 +103,10 @@ def _has_no_copy(plan: RingPlan, statement: Assign) -> bool:
     return max(itemsize, *widths) < min(COPY_BYTES)
 
 
-def _load_ahead(plan: RingPlan, loop: For, statement: Assign, top: list[Statement]) -> None:
-    changed = {v for inner in statements(loop.body) for v in assigned_variables(inner)}
-    if changed & {*used_variables(loop.stop), *used_variables(loop.step)}:
+def _load_ahead(plan: RingPlan, loop: For, statement: Assign) -> None:
+    if plan.induction.changed[loop] & {*used_variables(loop.stop), *used_variables(loop.step)}:
         return
-    found = load_in_any_trip(plan, statement, loop, top)
+    found = load_in_any_trip(plan, statement, loop)
     if found is None or found.numbers or found.totals:
         return
     (call,) = found.calls

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Note, Return, Statement, Variable, While
+from ...ir.nodes import Assign, Effect, Expr, For, If, Inlined, Note, Return, Statement, Variable, While
 from ...ir.rewrite import with_bodies
 from ...ir.structured import assigns, is_elementwise
-from ...ir.walk import bodies, nested, read_variables, statements, used_variables
-from ..accesses.pointers import pointer_sources, roots_of, roots_written
-from ..accesses.waiting import polls, waits_for_grids
+from ...ir.walk import assigned_variables, bodies, follows_from, nested, reachable, read_variables, statements
+from ..accesses.waiting import waits_for_grids
+from .lone_thread import scalar_load
 
 
 @frozen
@@ -39,54 +39,9 @@ def shared_lines(loading: tuple[Statement, ...], everything: tuple[Statement, ..
     return SharedLines(frozenset(selected.keys() - parts), frozenset(parts))
 
 
-def producible(kernel: Kernel, loop: For, starts: tuple[Expr, ...]) -> bool:
-    """Whether one thread can compute the control flow down to a loop, and the scalars `starts`, and need not poll memory."""
-    if _waits_before(kernel.body, loop):
-        return False
-    around = [
-        s for s in statements(kernel.body)
-        if any(o is loop or isinstance(o, Return) or waits_for_grids(o) for o in nested(s))
-    ]  # fmt: skip
-    needed = {v for s in (*around, loop) for v in read_variables(s)}
-    needed |= {v for expr in starts for v in used_variables(expr)}
-    written, sources = roots_written(kernel), pointer_sources(kernel)
-    return all(_scalar_definition(kernel, variable, written, sources) for variable in _closure(kernel.body, needed))
-
-
-def _waits_before(block: tuple[Statement, ...], loop: For) -> bool:
-    """Whether something polls memory before a loop, be it in the last trip of one around it."""
-    for statement in block:
-        inside = list(statements((statement,)))
-        waits = any(map(polls, inside))
-        if loop not in inside:
-            if waits:
-                return True
-        elif isinstance(statement, (For, While)):
-            return waits
-        else:
-            return any(_waits_before(body, loop) for body in bodies(statement))
-    return False
-
-
-def _scalar_definition(
-    kernel: Kernel, variable: Variable, written: set[Variable], sources: dict[Variable, set[Variable]]
-) -> bool:
-    """Whether every assignment of a variable is one that a single thread can make, ahead of what is written to memory."""
-    for statement in statements(kernel.body):
-        if isinstance(statement, Assign) and variable in statement.targets:
-            value = statement.value
-            load = _scalar_load(value)
-            if load is not None and (load.attribute("volatile") or written & roots_of(load.args[0], sources)):
-                return False
-            if variable.type.is_tile or not (is_elementwise(value) or load is not None):
-                return False
-    return True
-
-
 def producer_block(block: tuple[Statement, ...]) -> tuple[Statement, ...]:
     """The producer's part of a block."""
-    needed = _needed(block)
-    return _filtered(block, needed)
+    return _filtered(block, _needed(block))
 
 
 def consumer_block(block: tuple[Statement, ...], loading: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -100,11 +55,7 @@ def consumer_block(block: tuple[Statement, ...], loading: tuple[Statement, ...])
                 sources.setdefault(target, set()).update(read)
         elif not _copies(statement) and not makes_load_map(statement):
             needed |= read
-    pending = list(needed)
-    while pending:
-        found = sources.get(pending.pop(), set()) - needed
-        needed |= found
-        pending += found
+    needed = reachable(needed, sources)
     computed = set(statements(loading))
     return _without(
         block,
@@ -122,12 +73,8 @@ def consumer_block(block: tuple[Statement, ...], loading: tuple[Statement, ...])
 
 def _only_gives_values(value: Expr) -> bool:
     """Whether an assigned expression is missed by nobody if its value is not used: computed, or a scalar that is loaded."""
-    load = _scalar_load(value)
+    load = scalar_load(value)
     return is_elementwise(value) or (load is not None and not load.attribute("volatile"))
-
-
-def _scalar_load(value: Expr) -> Call | None:
-    return value if isinstance(value, Call) and value.op == "load" and not value.type.is_tile else None
 
 
 def _without(block: tuple[Statement, ...], is_left_out: Callable[[Statement], bool]) -> tuple[Statement, ...]:
@@ -158,29 +105,16 @@ def _is_kept(statement: Statement) -> bool:
     return _copies(statement) or makes_load_map(statement) or waits_for_grids(statement)
 
 
-def _needed(block: tuple[Statement, ...]) -> frozenset[Variable]:
+def _needed(block: tuple[Statement, ...]) -> set[Variable]:
     """Variables that tensor copies, and the control flow around them, depend on."""
     needed: set[Variable] = set()
     for statement in statements(block):
         if _copies(statement) or makes_load_map(statement) or _holds_copies(statement):
-            needed |= set(read_variables(statement))
-    return _closure(block, needed)
+            needed.update(read_variables(statement))
+    return reachable(needed, follows_from(block))
 
 
-def _closure(block: tuple[Statement, ...], start: set[Variable]) -> frozenset[Variable]:
-    needed, changed = set(start), True
-    while changed:
-        changed = False
-        for statement in statements(block):
-            defines = isinstance(statement, Assign) and needed & set(statement.targets)
-            if defines or _assigns(statement, needed):
-                read = set(read_variables(statement))
-                changed |= not read <= needed
-                needed |= read
-    return frozenset(needed)
-
-
-def _filtered(block: tuple[Statement, ...], needed: frozenset[Variable]) -> tuple[Statement, ...]:
+def _filtered(block: tuple[Statement, ...], needed: set[Variable]) -> tuple[Statement, ...]:
     kept: list[Statement] = []
     for statement in block:
         match statement:
@@ -190,8 +124,10 @@ def _filtered(block: tuple[Statement, ...], needed: frozenset[Variable]) -> tupl
                 kept.append(statement)
             case Effect() if waits_for_grids(statement) or makes_load_map(statement):
                 kept.append(statement)
-            case For() | While() | If() if _holds_copies(statement) or _assigns(statement, needed):
-                kept.append(with_bodies(statement, lambda body: _filtered(body, needed)))
+            case For() | While() | If():
+                part = with_bodies(statement, lambda body: _filtered(body, needed))
+                if any(bodies(part)) or not needed.isdisjoint(assigned_variables(part)):
+                    kept.append(part)
             case Inlined():
                 if body := _filtered(statement.body, needed):
                     returned = tuple(
@@ -199,12 +135,3 @@ def _filtered(block: tuple[Statement, ...], needed: frozenset[Variable]) -> tupl
                     )  # quoted in front of the value
                     kept.append(replace(statement, body=(*body, *returned)))
     return tuple(kept)
-
-
-def _assigns(statement: Statement, needed: frozenset[Variable] | set[Variable]) -> bool:
-    """Whether what stands inside of a statement gives some variable a value; the variable of a loop keeps its last one."""
-    return any(
-        (isinstance(inner, Assign) and inner is not statement and bool(needed & set(inner.targets)))
-        or (isinstance(inner, For) and inner.variable in needed)
-        for inner in statements((statement,))
-    )

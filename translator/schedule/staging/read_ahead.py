@@ -18,7 +18,7 @@ from dataclasses import replace
 from ...analysis.facts import unused_variables
 from ...analysis.induction import Source
 from ...frozen import frozen
-from ...ir.nodes import Assign, Call, Expr, For, Statement, Use, Variable
+from ...ir.nodes import Assign, Call, Expr, For, Use, Variable
 from ...ir.rewrite import with_replaced
 from ...ir.walk import children, used_variables
 from ..tiles.layout import bits_of
@@ -52,20 +52,19 @@ class Found:
         yield from (s.value for s in (self.ahead, *(own for _, own in self.numbers)) if isinstance(s.value, Call))
 
 
-def load_in_any_trip(plan: RingPlan, statement: Assign, loop: For, top: list[Statement]) -> Found | None:
-    """See the module docstring; `top` has the statements that every iteration passes once. None where a load cannot be ahead."""
-    found = _found(plan, statement, loop, top, statement.target, 1)
+def load_in_any_trip(plan: RingPlan, statement: Assign, loop: For) -> Found | None:
+    """See the module docstring; None where a load cannot be ahead."""
+    found = _found(plan, statement, loop, statement.target, 1)
     if found is not None or not statement.target.type.is_tile:
         return found
-    totals = running_totals(plan, loop, top)
-    return _found(plan, statement, loop, top, statement.target, 1, totals) if totals else None
+    totals = running_totals(plan, loop)
+    return _found(plan, statement, loop, statement.target, 1, totals) if totals else None
 
 
 def _found(
     plan: RingPlan,
     statement: Assign,
     loop: For,
-    top: list[Statement],
     tile: Variable,
     distance: int,
     totals: tuple[RunningTotal, ...] = (),
@@ -76,9 +75,9 @@ def _found(
     def of_its_own(variable: Variable) -> Expr | None:
         version = plan.induction.versions[statement].get(variable)
         load = version.statement if version and version.source is Source.ASSIGNED else None
-        if not isinstance(load, Assign) or load not in top or not is_read_only(plan, load):
+        if not isinstance(load, Assign) or load not in plan.top[loop] or not is_read_only(plan, load):
             return None
-        below = _found(plan, load, loop, top, tile, distance + 1)
+        below = _found(plan, load, loop, tile, distance + 1)
         if below is None:
             return None
         plan.last_key += 1
@@ -87,7 +86,7 @@ def _found(
         read.extend((*below.read, ReadAhead(own, distance, tile)))
         return Use(own.type, own)
 
-    call = in_any_trip(knowing(plan, totals).induction, plan.facts, statement, loop, of_its_own)
+    call = in_any_trip(knowing(plan, totals), plan.facts, statement, loop, of_its_own)
     if call is None or not all(_seen_one_way(call, own.target) for _, own in numbers):
         return None
     used = {v for arg in call.args for v in used_variables(arg)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -9,8 +10,9 @@ from ...analysis.facts import Facts
 from ...analysis.induction import Induction
 from ...artifact import Options, Target, TensorMap
 from ...frozen import frozen
-from ...ir.nodes import Assign, Kernel, Statement, Variable
+from ...ir.nodes import Assign, For, Kernel, Statement, Variable
 from ..products.dot_plan import Dots
+from .lone_thread import LoneThread
 
 if TYPE_CHECKING:
     from .running_totals import RunningTotal
@@ -91,9 +93,7 @@ class Rings:
     guards: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
     program_axes: int = 0  # along how many axes of the grid lie the programs of a block; 0 where it runs a single one
-    once: bool = (
-        False  # whether a block with tensor copies runs one program, and has no loop around the one that copies
-    )
+    once: bool = False  # whether a block with tensor copies runs one program, without a loop around the one that copies
     folded: frozenset[Variable] = frozenset()  # what the places of loads and stores were computed from
     for_next: frozenset[Variable] = frozenset()  # what loads of the next iteration bring (`next_loads.py`)
 
@@ -155,19 +155,19 @@ class RingPlan:
     target: Target
     sources: dict[Variable, set[Variable]]
     read_only: frozenset[Variable]
+    thread: LoneThread
     settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
+    top: Mapping[For, tuple[Statement, ...]]  # by loop, the statements that every iteration passes once
+    blocks: Callable[[], int]  # how many fit on a multiprocessor, which takes a while to find out (`own_stages.py`)
     small_loads: bool
     not_ahead: frozenset[Variable]  # tiles whose loads stay where they are: see `loads_not_ahead`
 
     last_key: int  # of the variables so far
     replaced: dict[Statement, Statement] = field(default_factory=dict)
-    added: dict[tuple[Statement, bool], list[Statement]] = field(
-        default_factory=dict
-    )  # what makes maps: see `with_replaced`
+    added: dict[tuple[Statement, bool], list[Statement]] = field(default_factory=dict)  # see `with_replaced`
     rings: list[Ring] = field(default_factory=list)
     for_next: list[Variable] = field(default_factory=list)
     maps: dict[tuple[object, ...], TensorMap] = field(default_factory=dict)
     guards: dict[str, None] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)
     totals: dict[Statement, tuple[RunningTotal, ...]] = field(default_factory=dict)  # of irregular steps, by loop
-    blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked

@@ -10,7 +10,7 @@ loop's variable alone, so that any iteration's loads can be started from any oth
 - "own": no tile of the loop is for a dot; every thread starts copies of what it will hold itself, `stages` ahead.
 
 Tiles that are used in registers are loaded ahead too: beside tensor copies by these where they are large (`box_reads.py`),
-otherwise by their threads (`own_stages.py`), or an iteration ahead into registers where no copy takes them (`next_loads.py`).
+otherwise by their threads (`own_loads.py`), or an iteration ahead into registers where no copy takes them (`next_loads.py`).
 Loads may find their addresses by numbers from memory (`read_ahead.py`). A load that depends on anything else that an iteration
 computes is in no ring: it is made where it stands.
 """
@@ -19,14 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache, partial
 
 from ...analysis.boxes import Box, NotABox
 from ...analysis.facts import find_facts
 from ...analysis.induction import closed_forms
+from ...analysis.outliving import Reads, find_reads
 from ...analysis.ranges import number_of
 from ...analysis.settled import settled_scalars
 from ...artifact import Options, Target
 from ...frozen import frozen
+from ...hardware import WARP_SIZE
 from ...ir.nodes import (
     Assign,
     For,
@@ -51,17 +54,17 @@ from ...ir.walk import (
     used_variables,
     where_from,
 )
-from ..accesses.outliving import Reads, find_reads
 from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of
 from ..accesses.waiting import polls, waits_for_grids
 from ..products.computed_operands import read_boxes
 from ..products.dot_plan import Dots
-from ..products.dots import dot_statements, plan_dots, viewed
+from ..products.dots import dot_statements, plan_dots
 from .box_reads import multiply_where_it_lies, read_box, read_large_tiles
+from .lone_thread import find_lone_thread
 from .next_loads import load_into_registers, load_recurrence, may_be_recurrence
-from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, several_products
+from .own_loads import large_loads, may_load_ahead, own_loads, several_products
+from .own_stages import evenly_shared_blocks, own_stages
 from .persistence import axes_of_programs
-from .producer import producible
 from .read_ahead import Found, load_in_any_trip, take, totals_of, without_numbers
 from .ring_plan import ALIGNED_STAGES, Ring, RingKind, RingPlan, Rings
 from .row_copies import row_load
@@ -87,9 +90,7 @@ def plan_rings(
     """
     loops = list(_loops(kernel.body, False))
     dots = any(True for _ in dot_statements(kernel))
-    may_pay = dots or any(
-        may_load_ahead(loop, list(top_statements(loop.body))) or may_be_recurrence(loop) for loop, _ in loops
-    )
+    may_pay = dots or any(may_load_ahead(loop) or may_be_recurrence(loop) for loop, _ in loops)
     if not loops or most_stages < LEAST_STAGES or not may_pay:
         return kernel, Rings()
     facts = find_facts(kernel)
@@ -102,7 +103,10 @@ def plan_rings(
         target=target,
         sources=pointer_sources(kernel),
         read_only=read_only_pointers(kernel),
+        thread=find_lone_thread(kernel),
         settled=settled_scalars(kernel, facts),
+        top={loop: tuple(top_statements(loop.body)) for loop, _ in loops},
+        blocks=cache(partial(evenly_shared_blocks, kernel, facts, options.num_warps * WARP_SIZE, target)),
         small_loads=small_loads,
         not_ahead=not_ahead,
         last_key=next_key(kernel) - 1,
@@ -113,7 +117,7 @@ def plan_rings(
     if any(ring.kind == "tma" for ring in plan.rings):
         copy_stores(plan)
     repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
-    axes = axes_of_programs(kernel, loops, plan)
+    axes = axes_of_programs(plan, loops)
     rings = tuple(
         replace(ring, counted=ring.counted or repeated or axes > 0) for ring in share_rings(plan.rings, plan.replaced)
     )
@@ -163,14 +167,14 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         return
     if any(waits_for_grids(statement) or polls(statement) for statement in statements(loop.body)):
         return  # what others write must not be loaded ahead of the wait for it
-    top = list(top_statements(loop.body))
+    top = plan.top[loop]
     loads = [s for s in top if isinstance(s, Assign) and _is_staged_load(plan, s) and s.target not in outside]
     plain = isinstance(loop.start, Literal) and loop.start.value == 0
     plain = plain and isinstance(loop.step, Literal) and loop.step.value == 1
     mixed = [s for s in top if assigns(s, "load") and s.target in plan.dots.mixed and s.target not in outside]
-    boxes = _boxes_with_mixed(plan, loop, loads, mixed, top) or (_boxes(plan, loop, loads, top) if loads else None)
+    boxes = _boxes_with_mixed(plan, loop, loads, mixed) or (_boxes(plan, loop, loads) if loads else None)
     if boxes is not None:
-        plan.rings.append(_box_ring(plan, loop, top, boxes, nested or not plain, most_stages))
+        plan.rings.append(_box_ring(plan, loop, boxes, nested or not plain, most_stages))
         return
     moved: list[Found] = []
     rows = []
@@ -181,12 +185,12 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         if by_rows is not None:
             moved.append(Found(statement, replace(statement, value=by_rows)))
             rows.append(statement.target)
-        elif (found := load_in_any_trip(plan, statement, loop, top)) is not None:
+        elif (found := load_in_any_trip(plan, statement, loop)) is not None:
             moved.append(found)
     ahead, tiles = take(plan, moved), tuple(one.statement.target for one in moved)
     if moved:
-        load_into_registers(plan, loop, top)
-    own = [one for one in own_loads(plan, loop, top) if one.statement not in plan.replaced]
+        load_into_registers(plan, loop)
+    own = [one for one in own_loads(plan, loop) if one.statement not in plan.replaced]
     own = without_numbers(plan, own, moved)
     held = tuple(one.statement.target for one in own)
     stages = max(_of_use(plan, loop, min(plan.options.num_stages, most_stages)), LEAST_STAGES)
@@ -203,10 +207,10 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
             Ring(loop.variable, kind, tiles, stages, not plain, overlapped, tuple(rows), held, ahead, running)
         )
     else:
-        load_recurrence(plan, loop, top)
+        load_recurrence(plan, loop)
 
 
-def _box_ring(plan: RingPlan, loop: For, top: list[Statement], boxes: _Boxes, counted: bool, most_stages: int) -> Ring:
+def _box_ring(plan: RingPlan, loop: For, boxes: _Boxes, counted: bool, most_stages: int) -> Ring:
     """The ring of a loop whose loads are all tensor copies."""
     for statement, box in boxes.of_loads:
         tile = boxed_tile(plan, statement.target, box)
@@ -214,13 +218,13 @@ def _box_ring(plan: RingPlan, loop: For, top: list[Statement], boxes: _Boxes, co
             multiply_where_it_lies(plan, statement, read_box(plan, statement, (box, tile), loop))
         else:
             plan.replaced[statement] = box_load(plan, statement, box, tile, loop.variable)
-    computes = read_boxes(plan, loop, top)
-    read_large_tiles(plan, loop, _still_own(plan, loop, top))
-    planned = (plan.replaced.get(s, s) for s in top)
+    computes = read_boxes(plan, loop)
+    read_large_tiles(plan, loop, _still_own(plan, loop))
+    planned = (plan.replaced.get(s, s) for s in plan.top[loop])
     tiles = tuple(s.target for s in planned if assigns(s, "box_load"))
-    load_into_registers(plan, loop, top)
-    own = without_numbers(plan, _still_own(plan, loop, top), [])
-    own = own if plan.small_loads and (computes or several_products(top)) else large_loads(own)
+    load_into_registers(plan, loop)
+    own = without_numbers(plan, _still_own(plan, loop), [])
+    own = own if plan.small_loads and (computes or several_products(plan.top[loop])) else large_loads(own)
     ahead = take(plan, own)
     held = tuple(one.statement.target for one in own)
     keep_totals(plan, loop, [*boxes.totals, *totals_of(own)])
@@ -231,13 +235,13 @@ def _box_ring(plan: RingPlan, loop: For, top: list[Statement], boxes: _Boxes, co
     return Ring(loop.variable, "tma", tiles, stages, counted, overlapped, own=held, ahead=ahead, running=running)
 
 
-def _still_own(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
+def _still_own(plan: RingPlan, loop: For) -> list[Found]:
     """The loads of a loop that threads can make ahead, but for those that something else has taken the place of.
 
     Nor do those remain whose addresses are found by such a load: a tensor copy brings these numbers when their trip comes.
     """
     return [
-        one for one in own_loads(plan, loop, top)
+        one for one in own_loads(plan, loop)
         if not any(load in plan.replaced for load in (one.statement, *(load for load, _ in one.numbers)))
     ]  # fmt: skip
 
@@ -273,22 +277,20 @@ class _Boxes:
     totals: tuple[RunningTotal, ...]
 
 
-def _boxes_with_mixed(
-    plan: RingPlan, loop: For, loads: list[Assign], mixed: list[Assign], top: list[Statement]
-) -> _Boxes | None:
+def _boxes_with_mixed(plan: RingPlan, loop: For, loads: list[Assign], mixed: list[Assign]) -> _Boxes | None:
     """The boxes of all loads for dots, those that others read too among them; None where one is not."""
     if not mixed:
         return None
     reasons, dots = dict(plan.reasons), plan.dots
     tiles = {load.target: dots.mixed[load.target] for load in mixed}
     plan.dots = replace(dots, staged=dots.staged | tiles)
-    found = _boxes(plan, loop, sorted((*loads, *mixed), key=top.index), top)
+    found = _boxes(plan, loop, sorted((*loads, *mixed), key=plan.top[loop].index))
     if found is None:  # they are loaded as if nothing had been tried
         plan.reasons, plan.dots = reasons, dots
     return found
 
 
-def _boxes(plan: RingPlan, loop: For, loads: list[Assign], top: list[Statement]) -> _Boxes | None:
+def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> _Boxes | None:
     """The boxes of all loads of a loop; None, with the reason noted, when one is not."""
     if not plan.target.has_wgmma:
         return None
@@ -297,8 +299,7 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign], top: list[Statement])
         plan.reasons.setdefault(f"{names}: TMA is used only for operands of wgmma")
         return None
     if any(
-        isinstance(s, For) and any(_is_staged_load(plan, inner) for inner in top_statements(s.body))
-        for s in statements(loop.body)
+        isinstance(s, For) and any(_is_staged_load(plan, inner) for inner in plan.top[s]) for s in statements(loop.body)
     ):
         # The inner loop would wait for tiles that are loaded after it, or the other way round.
         plan.reasons.setdefault(f"{loads[0].target.name}: the loop around its load holds another one that loads ahead")
@@ -307,8 +308,8 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign], top: list[Statement])
     totals: list[RunningTotal] = []
     for statement in loads:
         box = find_any_box(plan, statement, loop)
-        sums = running_totals(plan, loop, top) if isinstance(box, NotABox) else ()
-        if sums and isinstance(other := find_any_box(knowing(plan, sums), statement, loop), Box):
+        sums = running_totals(plan, loop) if isinstance(box, NotABox) else ()
+        if sums and isinstance(other := find_any_box(plan, statement, loop, induction=knowing(plan, sums)), Box):
             box = other
         if isinstance(box, Box):
             starts = (*(dim.start for dim in box.dims), *(Use(v.type, v) for v in box.made_of))
@@ -318,7 +319,7 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign], top: list[Statement])
             reason = why_not_copied(
                 plan, box, plan.dots.staged[statement.target], boxed_tile(plan, statement.target, box)
             )
-            if not producible(plan.kernel, loop, starts):
+            if not plan.thread.comes_to(loop, starts):
                 reason = "its place depends on what the block computes together"
             box = NotABox(reason) if reason else box
         if isinstance(box, NotABox):
@@ -329,30 +330,26 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign], top: list[Statement])
 
 
 def _all_wgmma(plan: RingPlan, loads: list[Assign]) -> bool:
-    wanted = {statement.target for statement in loads}
-    for statement, call in dot_statements(plan.kernel):
-        operands = {operand.variable for operand in map(viewed, call.args[:2]) if operand}
-        if operands & wanted and plan.dots.plans[statement].instruction.kind != "wgmma":
-            return False
-    return True
+    """Whether nothing else multiplies what some loads bring."""
+    loaded = {statement.target for statement in loads}
+    plans = (dot for dot in plan.dots.plans.values() if any(operand.variable in loaded for operand in dot.operands))
+    return all(dot.instruction.kind == "wgmma" for dot in plans)
 
 
 def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
     """Whether nothing in the loop but its dots touches their sums, and all operands are loaded by the ring."""
-    inside = set(statements(loop.body))
-    dots = [(s, c) for s, c in dot_statements(plan.kernel) if s in inside]
+    dots = [(s, s.value.args[2:]) for s in statements(loop.body) if assigns(s, "dot")]  # type: ignore[attr-defined]
     sums = {statement.target for statement, _ in dots}
     own = {statement for statement, _ in dots}
-    if not own <= set(top_statements(loop.body)):
+    if not own <= set(plan.top[loop]):
         return False
-    for dot, call in dots:
+    for dot in own:
         if plan.dots.plans[dot].instruction.split is not None:
             return False  # threads write the parts, and add the sums of a tile
-        operands = [viewed(arg) for arg in call.args[:2]]
-        if any(operand is None or operand.variable not in tiles for operand in operands):
+        if any(operand.variable not in tiles for operand in plan.dots.plans[dot].operands):
             return False
-    for dot, call in dots:  # a copy from sum to sum would read what is on its way
-        if len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is not dot.target:
+    for dot, added in dots:  # a copy from sum to sum would read what is on its way
+        if not added or not isinstance(added[0], Use) or added[0].variable is not dot.target:
             return False
     for statement in statements(loop.body):
         if statement in own:

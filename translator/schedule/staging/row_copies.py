@@ -15,7 +15,7 @@ from ...analysis.parameter_text import parameter_text
 from ...hardware import CHUNK_BYTES
 from ...ir.nodes import Assign, Call, Expr, For, Literal, Use
 from ...ir.types import ValueType, symbol_of
-from ...ir.walk import assigned_variables, statements, used_variables
+from ...ir.walk import used_variables
 from ...language.dtypes import int32, int64
 from .ring_plan import RingPlan
 
@@ -32,7 +32,7 @@ def row_load(plan: RingPlan, statement: Assign, loop: For) -> Call | None:
     box = find_box(statement, plan.kernel, plan.facts, plan.induction, mapped=False)
     if not isinstance(box, Box) or box.dims[0].axis != tile.fast or (box.guards and not plan.options.guards):
         return None
-    changed = {v for inner in statements(loop.body) for v in assigned_variables(inner)}
+    changed = plan.induction.changed[loop] - {loop.variable}
     if any(v in changed or v.type.is_tile for dim in box.dims for v in used_variables(dim.start)):
         return None
     first: Expr = Use(box.base.type, box.base)

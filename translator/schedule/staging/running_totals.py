@@ -13,14 +13,14 @@ In: a loop. Out: the total of each of its irregular steps, and the statements th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from ...analysis.induction import Source, Step, without_broadcasts
+from ...analysis.induction import Induction, Source, Step, without_broadcasts
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Expr, For, Literal, Statement, Use, Variable
 from ...ir.types import ValueType
-from ...ir.walk import assigned_variables, statements, used_variables
+from ...ir.walk import used_variables
 from ...language.dtypes import int64
 from ..accesses.pointers import roots_of
 from .ring_plan import RingPlan
@@ -64,20 +64,20 @@ def is_read_only(plan: RingPlan, load: Assign) -> bool:
     return roots_of(call.args[0], plan.sources) <= plan.read_only
 
 
-def running_totals(plan: RingPlan, loop: For, top: Sequence[Statement]) -> tuple[RunningTotal, ...]:
-    """The totals of a loop's steps that have no closed form; `top` has the statements that every trip passes once."""
+def running_totals(plan: RingPlan, loop: For) -> tuple[RunningTotal, ...]:
+    """The totals of a loop's steps that have no closed form."""
     if loop not in plan.totals:
         reads: dict[Variable, Assign] = {}
         steps = plan.induction.steps[loop].values()
-        found = [_total(plan, step, loop, top, reads) for step in steps if not _is_regular(plan, step, loop)]
+        found = [_total(plan, step, loop, reads) for step in steps if not _is_regular(plan, step, loop)]
         plan.totals[loop] = tuple(total for total in found if total is not None)
     return plan.totals[loop]
 
 
-def knowing(plan: RingPlan, totals: Sequence[RunningTotal]) -> RingPlan:
-    """A plan in which irregular steps of a loop have closed forms, of these totals."""
+def knowing(plan: RingPlan, totals: Sequence[RunningTotal]) -> Induction:
+    """The induction of a plan in which irregular steps of a loop have closed forms, of these totals."""
     sums: dict[Statement, Expr] = {one.step.update: one.value for one in totals}
-    return replace(plan, induction=replace(plan.induction, totals=sums))
+    return replace(plan.induction, totals=sums)
 
 
 def _is_regular(plan: RingPlan, step: Step, loop: For) -> bool:
@@ -87,14 +87,13 @@ def _is_regular(plan: RingPlan, step: Step, loop: For) -> bool:
     return found is not None and target not in used_variables(found)
 
 
-def _total(
-    plan: RingPlan, step: Step, loop: For, top: Sequence[Statement], reads: dict[Variable, Assign]
-) -> RunningTotal | None:
+def _total(plan: RingPlan, step: Step, loop: For, reads: dict[Variable, Assign]) -> RunningTotal | None:
     """The total of a step; None where it adds what a trip computes, or what differs between the elements of a tile.
 
     `reads` are the loads that have been made again for other totals.
     """
-    amount, factor = _with_factor(without_broadcasts(step.amount), loop)
+    amount, factor = _with_factor(without_broadcasts(step.amount), plan.induction.changed[loop])
+    top = plan.top[loop]
     if amount.type.is_tile or step.update not in top:
         return None
 
@@ -130,9 +129,8 @@ def _total(
     return RunningTotal(total, moved, step, _needed(value, reads), update)
 
 
-def _with_factor(amount: Expr, loop: For) -> tuple[Expr, Expr | None]:
-    """An amount, and what the loop multiplies each of its amounts by: it says along which axis they are."""
-    changed = {loop.variable, *(v for s in statements(loop.body) for v in assigned_variables(s))}
+def _with_factor(amount: Expr, changed: Set[Variable]) -> tuple[Expr, Expr | None]:
+    """An amount, and what a loop that has `changed` these multiplies all its amounts by: it says along which axis they are."""
     if isinstance(amount, Call) and amount.op == "mul":
         for each, factor in (amount.args, reversed(amount.args)):
             if not changed & set(used_variables(factor)) and each.type == factor.type == amount.type:

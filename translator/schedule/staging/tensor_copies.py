@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from ...analysis.box_dimensions import BoxDim
 from ...analysis.boxes import Box, NotABox, find_box, parameter_text
+from ...analysis.induction import Induction
 from ...analysis.meeting import Places, Trips
 from ...analysis.settled import Place, place_of_making
 from ...artifact import TensorMap
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Literal, Note, Statement, Use, Variable, While
 from ...ir.structured import is_atomic
+from ...ir.tensor_names import map_name, tensor_word
 from ...ir.types import ValueType
-from ...ir.walk import assigned_variables, expressions, nested, statements
+from ...ir.walk import expressions, nested, statements
 from ...language.dtypes import PointerType, int32, void
 from ..accesses.pointers import roots_of
 from ..products.dots import dot_statements
@@ -59,17 +62,24 @@ def _holds_without_guards(box: Box) -> bool:
     return bool(box.made_of) and not box.guards
 
 
-def find_any_box(plan: RingPlan, statement: Assign | Effect, loop: For | None, shared: bool = False) -> Box | NotABox:
+def find_any_box(
+    plan: RingPlan,
+    statement: Assign | Effect,
+    loop: For | None,
+    shared: bool = False,
+    induction: Induction | None = None,
+) -> Box | NotABox:
     """The box of a load or store: of a map that the launcher encodes, or else of one that the kernel makes.
 
-    Neighbours may have `shared` elements where the reader of the box spreads them.
+    Neighbours may have `shared` elements where the reader of the box spreads them. The `induction` may know more than the plan's.
     """
-    box = find_box(statement, plan.kernel, plan.facts, plan.induction, shared=shared)
-    changed = {v for s in statements(loop.body) for v in assigned_variables(s)} if loop else set()
+    induction = induction or plan.induction
+    box = find_box(statement, plan.kernel, plan.facts, induction, shared=shared)
+    changed = plan.induction.changed[loop] if loop else frozenset()
     fixed = plan.settled - changed
     if isinstance(box, Box) or not fixed:
         return box
-    made = find_box(statement, plan.kernel, plan.facts, plan.induction, fixed=fixed, shared=shared)
+    made = find_box(statement, plan.kernel, plan.facts, induction, fixed=fixed, shared=shared)
     if not isinstance(made, Box) or len(made.dims) != MADE_RANK or made.made_of & changed:
         return box
     if any(plan.facts.assignments[variable] != 1 for variable in made.made_of):
@@ -84,7 +94,7 @@ def _tile_pays(plan: RingPlan) -> bool:
     """Whether even a map for one tile pays: it is made under the products of the tile before, and these take long enough."""
     loops = [s for s in statements(plan.kernel.body) if isinstance(s, (For, While))]
     largest = max((math.prod(call.type.shape) for _, call in dot_statements(plan.kernel)), default=0)
-    return len(loops) == 1 and largest >= LARGE_SUM and programs_are_apart(plan.kernel, plan)
+    return len(loops) == 1 and largest >= LARGE_SUM and programs_are_apart(plan)
 
 
 def _place(plan: RingPlan, box: Box, statement: Statement) -> Place | None:
@@ -130,14 +140,9 @@ def _map(plan: RingPlan, box: Box, tile: SharedTile, statement: Assign | Effect)
         described = tuple((dim.size, dim.stride) for dim in box.dims)
         key = (box.place, lengths, described, tile.swizzle, place.statement, place.behind)
     if key not in plan.maps:
-        stem = box.base.name.removesuffix("_base").removesuffix("_ptr").removesuffix("_desc")
-        names = {known.name for known in plan.maps.values()}
-        words = (f"{stem}_{'further_' * count}map" for count in itertools.count())
-        name = next(
-            choice
-            for choice in (f"{stem}_map", f"{stem}_other_map", *itertools.islice(words, 1, len(names) + 2))
-            if choice not in names
-        )
+        word, known = tensor_word(box.base.name), {one.name for one in plan.maps.values()}
+        endings = itertools.chain(("", "_other"), ("_further" * count for count in itertools.count(1)))
+        name = next(choice for ending in endings if (choice := map_name(word + ending)) not in known)
         made = place is not None
         one = TensorMap(name, element.element_ty, box.base.name, sizes, strides, lengths, tile.swizzle, made)
         plan.maps[key] = one
@@ -174,9 +179,11 @@ def _bytes(stride: Expr, itemsize: int) -> str:
 
 def copy_stores(plan: RingPlan) -> None:
     """Stores of tiles that are boxes become tensor copies too, where nothing else touches the tensor."""
+    stores = {s: roots_of(s.call.args[0], plan.sources) for s in statements(plan.kernel.body) if _stores(s)}
+    read = _read_through(plan)
     boxes: dict[Effect, Box] = {}
-    for statement in statements(plan.kernel.body):
-        if not isinstance(statement, Effect) or statement.call.op != "store" or statement.call.args[0].type.rank != 2:
+    for statement in stores:
+        if statement.call.args[0].type.rank != 2:
             continue
         box = find_any_box(plan, statement, None)
         if isinstance(box, Box) and not _lies_in_shared_memory(statement.call.args[1].type, box):
@@ -188,33 +195,48 @@ def copy_stores(plan: RingPlan) -> None:
             plan.reasons.setdefault(f"store: {box.reason}")
         elif not (plan.options.guards or _holds_without_guards(box)):
             continue
-        elif box.dims[0].axis is not None and not _is_read(plan, box.base):
+        elif box.dims[0].axis is not None and box.base not in read:
             boxes[statement] = box
     places = Places(plan.facts.definitions, plan.kernel.body)
+    loops = [(s, set(nested(s))) for s in statements(plan.kernel.body) if isinstance(s, (For, While))]
     for statement, box in boxes.items():
-        stores = _stores(plan, box.base)
-        if boxes.keys() >= set(stores):  # threads' own stores would overtake copies
-            again = any(_is_overwritten(plan, other, statement, boxes, places) for other in stores)
+        of_tensor = [store for store, roots in stores.items() if box.base in roots]
+        if boxes.keys() >= set(of_tensor):  # threads' own stores would overtake copies
+            again = _overwrites(statement, of_tensor, boxes, loops, places)
             plan.replaced[statement] = _box_store(plan, statement, box, again)
+
+
+def _overwrites(
+    later: Effect,
+    stores: Sequence[Effect],
+    boxes: Mapping[Effect, Box],
+    loops: Sequence[tuple[For | While, set[Statement]]],
+    places: Places,
+) -> bool:
+    """Whether a store may overwrite what its tensor's `stores` have copied out: an earlier one, or one of an earlier trip."""
+    for number, earlier in enumerate(stores):
+        ways: list[Trips | None] = [None] if number < stores.index(later) else []
+        ways += [places.trips(loop) for loop, inside in loops if {earlier, later} <= inside]
+        if any(not _are_apart(boxes[earlier], boxes[later], way, places) for way in ways):
+            return True
+    return False
+
+
+def _stores(statement: Statement) -> TypeGuard[Effect]:
+    return isinstance(statement, Effect) and statement.call.op == "store"
+
+
+def _read_through(plan: RingPlan) -> set[Variable]:
+    """The pointers through which the kernel loads, or changes what they point to by atomics."""
+    exprs = (expr for s in statements(plan.kernel.body) for expr in expressions(s) if isinstance(expr, Call))
+    reads = (expr for expr in exprs if expr.op == "load" or is_atomic(expr))
+    return {root for expr in reads for root in roots_of(expr.args[0], plan.sources)}
 
 
 def _lies_in_shared_memory(type_: ValueType, box: Box) -> bool:
     """Whether a tile that is to be copied out has a format there."""
     fast = box.dims[0].axis
     return fast is not None and whole_pieces(type_.shape) and fits(type_.shape, fast, type_.dtype.itemsize)
-
-
-def _is_overwritten(
-    plan: RingPlan, earlier: Effect, later: Effect, boxes: Mapping[Effect, Box], places: Places
-) -> bool:
-    """Whether a store may overwrite what another one has copied out, or the same one in an earlier trip of a loop."""
-    stores = _stores(plan, boxes[later].base)
-    ways: list[Trips | None] = [None] if stores.index(earlier) < stores.index(later) else []
-    for loop in statements(plan.kernel.body):
-        if isinstance(loop, (For, While)) and {earlier, later} <= set(nested(loop)):
-            ways.append(places.trips(loop))
-    one, other = (boxes[store] for store in (earlier, later))
-    return any(not _are_apart(one, other, way, places) for way in ways)
 
 
 def _are_apart(one: Box, other: Box, trips: Trips | None, places: Places) -> bool:
@@ -249,21 +271,3 @@ def _box_store(plan: RingPlan, statement: Effect, box: Box, again: bool) -> Stat
     # Of 16 bytes that reach beyond the end of a row, hardware writes what lies behind it too.
     by_threads = replace(statement, origin=statement.origin.noted(SHORT_ROWS))
     return If(statement.origin, box.whole, (copy,), (by_threads,))
-
-
-def _stores(plan: RingPlan, base: Variable) -> list[Effect]:
-    """All stores through a pointer argument."""
-    return [
-        s for s in statements(plan.kernel.body)
-        if isinstance(s, Effect) and s.call.op == "store" and base in roots_of(s.call.args[0], plan.sources)
-    ]  # fmt: skip
-
-
-def _is_read(plan: RingPlan, pointer: Variable) -> bool:
-    """Whether the kernel loads through a pointer argument, or changes what it points to by atomics."""
-    for statement in statements(plan.kernel.body):
-        for expr in expressions(statement):
-            reads = isinstance(expr, Call) and (expr.op == "load" or is_atomic(expr))
-            if reads and pointer in roots_of(expr.args[0], plan.sources):  # type: ignore[attr-defined]
-                return True
-    return False

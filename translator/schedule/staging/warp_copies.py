@@ -22,9 +22,10 @@ from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
 from ...frozen import frozen
 from ...hardware import CACHE_LINE_BYTES, COPY_BYTES, LANE_BITS, SECTOR_BYTES
-from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
+from ...ir.nodes import Assign, Expr, Kernel, Variable
+from ...ir.structured import assigns
 from ...ir.walk import statements, used_variables
-from ..accesses.access import plan_load
+from ..accesses.access import load_operands, plan_load
 from ..tiles.exchange import Swizzle, exchange_swizzle
 from ..tiles.layout import REGISTER, Layout
 from .ring_plan import Rings
@@ -54,20 +55,17 @@ def choose_warp_copies(
     held = {value for ring in rings.rings for value in ring.own if value.type.is_tile}
     found: dict[Variable, WarpCopy] = {}
     numbers = numbers_ahead(kernel, rings)
-    for statement in statements(kernel.body):
-        if not isinstance(statement, Assign) or statement.targets[0] not in held or statement.targets[0] in by_all:
+    for load in statements(kernel.body):
+        if not assigns(load, "load") or load.target not in held or load.target in by_all:
             continue
-        call, target, environment = statement.value, statement.target, facts.environments[statement]
-        if not isinstance(call, Call) or call.op != "load":
-            continue
-        mask = call.args[1] if len(call.args) > 1 else None
-        if not all(is_computed_anywhere(operand, facts, numbers) for operand in call.args[:2]):
+        if not is_found_anywhere(load, facts, numbers):
             continue  # such as a list of rows, of which each lane holds what its own elements come from
-        access = plan_load(call.args[0], mask, layouts[target], facts, environment)
-        itemsize, repeats = target.type.dtype.itemsize, axis_info(call.args[0], environment).constancy
+        target, pointer = load.target, load_operands(load)[0]
+        access, itemsize = plan_load(load, layouts[target], facts), target.type.dtype.itemsize
         if access.width * itemsize in COPY_BYTES:
-            copy = warp_copy(layouts[target], target.type.shape, access.axis, access.width, itemsize, repeats)
-            found |= {target: copy} if copy else {}
+            repeats = axis_info(pointer, facts.environments[load]).constancy
+            pieces = Pieces(target.type.shape, access.axis, access.width, itemsize, repeats)
+            found |= {target: copy} if (copy := warp_copy(layouts[target], pieces)) else {}
     return found
 
 
@@ -75,6 +73,12 @@ def numbers_ahead(kernel: Kernel, rings: Rings) -> dict[Variable, Expr]:
     """The loads of what each thread reads ahead to find what it copies."""
     variables = {one.variable for one in rings.ahead}
     return {s.target: s.value for s in statements(kernel.body) if isinstance(s, Assign) and s.targets[0] in variables}
+
+
+def is_found_anywhere(load: Assign, facts: Facts, numbers: Mapping[Variable, Expr]) -> bool:
+    """Whether any lane can compute where any element of a loaded tile is, and whether it is loaded."""
+    pointer, mask, _ = load_operands(load)
+    return all(is_computed_anywhere(part, facts, numbers) for part in (pointer, mask) if part is not None)
 
 
 def is_computed_anywhere(expr: Expr, facts: Facts, numbers: Mapping[Variable, Expr]) -> bool:
@@ -87,36 +91,52 @@ def is_computed_anywhere(expr: Expr, facts: Facts, numbers: Mapping[Variable, Ex
         for variable in used_variables(pending.pop()):
             if not variable.type.is_tile or variable in seen:
                 continue
-            if variable not in facts.index | facts.absorbed | numbers.keys():
+            if not any(variable in known for known in (facts.index, facts.absorbed, numbers)):
                 return False
             seen.add(variable)
             pending.append(numbers.get(variable) or facts.definitions[variable])
     return True
 
 
-def warp_copy(
-    used: Layout, shape: tuple[int, ...], axis: int, width: int, itemsize: int, repeats: tuple[int, ...]
-) -> WarpCopy | None:
-    """The copies of a tile by other lanes; None where they would be as many, and touch as many lines, as those of its holders.
+@frozen
+class Pieces:
+    """How the copies of a tile lie in memory.
 
-    Args:
-      used: the layout in which the tile is read.
-      shape: its sides; padding is copied by nobody.
+    Attributes:
+      shape: the tile's sides; padding is copied by nobody.
       axis: along which it is contiguous in memory.
       width: elements of one copy.
       itemsize: bytes of an element.
       repeats: per axis, how many neighbours are the same element in memory.
     """
-    order = _fast_axis_first(used, axis)
+
+    shape: tuple[int, ...]
+    axis: int
+    width: int
+    itemsize: int
+    repeats: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Of one copy."""
+        return self.width * self.itemsize
+
+
+def warp_copy(used: Layout, pieces: Pieces) -> WarpCopy | None:
+    """The copies of a tile by other lanes than those that read it, which do so in the layout `used`.
+
+    None where they would be as many, and touch as many lines, as those of its holders.
+    """
+    order = _fast_axis_first(used, pieces.axis)
     renamed = {lane: number for number, lane in enumerate(order)}
     axes = tuple(tuple(renamed.get(source, source) for source in bits) for bits in used.axes)
     copied = Layout(axes, used.thread_bits)
-    counts = [_lines_and_sectors(layout, shape, axis, width, itemsize, repeats) for layout in (copied, used)]
+    counts = [_lines_and_sectors(layout, pieces) for layout in (copied, used)]
     lane_bits = LANE_BITS - sum(bit < LANE_BITS for bit in used.free_thread_bits())
     if counts[0] >= counts[1] and lane_bits == LANE_BITS:
         return None
     written, read = (Layout((bits[:lane_bits],), LANE_BITS) for bits in (tuple(range(LANE_BITS)), tuple(order)))
-    swizzle = exchange_swizzle(written, read, width * itemsize)
+    swizzle = exchange_swizzle(written, read, pieces.bytes)
     return WarpCopy(copied, lane_bits, (*order[:lane_bits], *range(LANE_BITS, used.thread_bits)), swizzle)
 
 
@@ -128,23 +148,21 @@ def _fast_axis_first(used: Layout, axis: int) -> list[int]:
     return order + [lane for lane in range(LANE_BITS) if lane not in order]
 
 
-def _lines_and_sectors(
-    layout: Layout, shape: tuple[int, ...], axis: int, width: int, itemsize: int, repeats: tuple[int, ...]
-) -> tuple[int, int]:
+def _lines_and_sectors(layout: Layout, pieces: Pieces) -> tuple[int, int]:
     """How many lines and sectors of memory the lanes touch that copy a line's worth at once, each line counted once.
 
     Every element of another axis is taken to lie in a line of its own.
     """
-    at_once = min(CACHE_LINE_BYTES // (width * itemsize), 1 << LANE_BITS)
+    at_once = min(CACHE_LINE_BYTES // pieces.bytes, 1 << LANE_BITS)
     lines, sectors = set(), set()
     for lane in range(at_once):
         first = [
             sum((lane >> source & 1) << bit for bit, source in enumerate(bits) if REGISTER < source < LANE_BITS)
             for bits in layout.axes
         ]
-        if all(coordinate < side for coordinate, side in zip(first, shape, strict=True)):
-            others = tuple(c // repeats[a] for a, c in enumerate(first) if a != axis)
-            byte = first[axis] * itemsize
+        if all(coordinate < side for coordinate, side in zip(first, pieces.shape, strict=True)):
+            others = tuple(c // pieces.repeats[a] for a, c in enumerate(first) if a != pieces.axis)
+            byte = first[pieces.axis] * pieces.itemsize
             lines.add((others, byte // CACHE_LINE_BYTES))
             sectors.add((others, byte // SECTOR_BYTES))
     return len(lines), len(sectors)

@@ -11,13 +11,13 @@ import math
 
 from ...hardware import CACHE_LINE_BYTES, LANE_BITS, WARP_SIZE
 from .layout import Layout
-from .layout_problem import Access
+from .layout_problem import Addresses
 
 QUOTIENT = 16  # cycles that a division of integers takes
 ADDRESS = 16  # cycles that an address takes to be found and a register pair to be kept in
 
 
-def access_cost(access: Access, layout: Layout) -> float:
+def access_cost(access: Addresses, layout: Layout) -> float:
     """Requests and lines for all that a thread holds, and the divisions that find it."""
     lanes = [sum(0 <= bit < LANE_BITS for bit in bits) for bits in layout.axes]
     axis = max(range(layout.rank), key=lambda one: access.info.contiguity[one], default=0)
@@ -31,7 +31,7 @@ def access_cost(access: Access, layout: Layout) -> float:
     return held / width * (1 + min(lines, WARP_SIZE)) + access.quotients * QUOTIENT * held / run
 
 
-def _lines(access: Access, layout: Layout) -> int:
+def _lines(access: Addresses, layout: Layout) -> int:
     """The lines that a warp's lanes touch with an element each, where numbers tell how far apart they lie; else one each."""
     offsets, unknown = [0], 1
     for axis, bits in enumerate(layout.axes):
@@ -45,13 +45,13 @@ def _lines(access: Access, layout: Layout) -> int:
     return unknown * len({offset // CACHE_LINE_BYTES for offset in offsets})
 
 
-def address_cost(access: Access, layout: Layout, axis: int) -> float:
+def address_cost(access: Addresses, layout: Layout, axis: int) -> float:
     """What a thread's rows along `axis` cost on top: an address each, where only the launch knows how far apart they lie."""
     rows = math.prod(layout.registers(one) for one in range(layout.rank) if one != axis and one not in access.steps)
     return ADDRESS * (rows - 1)
 
 
-def side_by_side(access: Access, axis: int) -> int:
+def side_by_side(access: Addresses, axis: int) -> int:
     """How many elements along an axis one access may bring, by what is known of addresses."""
     contiguity = access.info.contiguity[axis]
     aligned = max(access.info.divisibility[axis] // access.itemsize, 1) if contiguity > 1 else 1

@@ -6,20 +6,17 @@ they are used (`late_loads.py`) have no registers of their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-
 from ...artifact import Target
 from ...frozen import frozen
-from ...ir.nodes import Assign, Kernel, Statement, Variable
-from ...ir.structured import assigned_call
-from ...ir.walk import assigned_variables, statements
+from ...ir.nodes import Variable
+from ...ir.structured import assigns
+from ...ir.walk import statements
 from ..accesses.access import plan_load
 from ..accesses.predicated import tests_elements
 from ..staging.ring_plan import Rings
+from .held_tiles import HeldTiles
 from .late_loads import choose_late_loads
-from .layout import Layout
-from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchange
-from .registers import HeldTiles
+from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed
 
 
 @frozen
@@ -37,48 +34,26 @@ class Kept:
     late_loads: frozenset[Variable]
 
 
-def choose_kept(
-    held: HeldTiles,
-    answers: Mapping[Variable | Statement, Layout],
-    fixed: Set[Variable],
-    rings: Rings,
-    has_dots: bool,
-    target: Target,
-) -> Kept:
-    """Decides for the tiles in registers; `answers` has what statements run in as well.
-
-    The `fixed` ones are arrays, and all are beside dots.
-    """
-    # Threads that load ahead need no other block.
-    enough = 1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
-    recomputed = Recomputed()
-    if not has_dots:
-        exchanges = exchanges_of(held.kernel, answers)
-        recomputed = choose_recomputed(held, exchanges, fixed, target, enough, _loaded_at_once(held))
+def choose_kept(held: HeldTiles, rings: Rings, has_dots: bool, target: Target) -> Kept:
+    """Decides for the tiles in registers; beside dots all are arrays."""
+    if has_dots:
+        return Kept(held, Recomputed(), frozenset())
+    enough = (
+        1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
+    )  # threads that load ahead need no other block
+    recomputed = choose_recomputed(held, target, enough, _loaded_at_once(held))
     kept = held.computed_again(recomputed.variables)
-    late_loads = frozenset() if has_dots else choose_late_loads(kept, answers, fixed, rings)
+    late_loads = choose_late_loads(kept, rings)
     return Kept(kept.without(late_loads), recomputed, late_loads)
-
-
-def exchanges_of(kernel: Kernel, answers: Mapping[Variable | Statement, Layout]) -> list[Assign]:
-    """The reductions in which warps wait for each other."""
-    return [
-        statement
-        for statement in statements(kernel.body)
-        if isinstance(statement, Assign) and is_exchange(statement, answers.get(statement))
-    ]
 
 
 def _loaded_at_once(held: HeldTiles) -> frozenset[Variable]:
     """The tiles of which each access has a branch around it, which keeps the compiler from moving it to where it is used."""
-    facts, layouts = held.facts, held.layouts
     found = set()
-    for statement in statements(held.kernel.body):
-        load = assigned_call(statement, "load")
-        if load is not None and (target := assigned_variables(statement)[0]) in layouts:
-            pointer, *rest = load.args
-            environment = facts.environments[statement]
-            access = plan_load(pointer, rest[0] if rest else None, layouts[target], facts, environment)
-            if access.bounds or (access.width == 1 and tests_elements(access, facts, environment)):
-                found.add(target)
+    for load in statements(held.kernel.body):
+        if assigns(load, "load") and load.target in held.layouts:
+            access = plan_load(load, held.layouts[load.target], held.facts)
+            tests = access.width == 1 and tests_elements(access, held.facts, held.facts.environments[load])
+            if access.bounds or tests:
+                found.add(load.target)
     return frozenset(found)

@@ -10,21 +10,21 @@ Nor may it assign anew, in between, what the address or the mask is made of.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
 
-from ...analysis.facts import Facts
+from ...analysis.facts import Facts, read_through
 from ...frozen import frozen
 from ...hardware import COPY_BYTES, MOST_OF_THREAD, REGISTER_FILE
 from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Note, Statement, Use, Variable
 from ...ir.structured import assigned_call, is_elementwise
-from ...ir.walk import MOVES, assigned_variables, blocks, children, expressions, statements
-from ..accesses.access import plan_load
+from ...ir.walk import MOVES, assigned_variables, blocks, expressions, statements
+from ..accesses.access import load_operands, plan_load
 from ..accesses.cache_hints import load_hint
-from ..accesses.pointers import pointer_sources, roots_of, roots_written
+from ..accesses.pointers import lasting_loads
 from ..accesses.predicated import is_predicated
 from ..staging.ring_plan import Rings
+from .held_tiles import HeldTiles
 from .layout import Layout
-from .registers import OTHER_REGISTERS, HeldTiles, peak_registers
+from .registers import OTHER_REGISTERS, peak_registers
 
 
 @frozen
@@ -40,15 +40,9 @@ class _Waiting:
     changing: frozenset[Variable]
 
 
-def choose_late_loads(
-    held: HeldTiles,
-    answers: Mapping[Variable | Statement, Layout],
-    fixed: Set[Variable],
-    rings: Rings,
-) -> frozenset[Variable]:
-    """Decides for the tiles in registers; `answers` has the layouts that stores run in as well.
+def choose_late_loads(held: HeldTiles, rings: Rings) -> frozenset[Variable]:
+    """Decides for the tiles in registers; those that a ring copies ahead are arrays.
 
-    The `fixed` tiles are arrays whatever is done with them, and so are those that a ring copies ahead.
     Those that are many predicated loads are loaded where they are used, all of them where the registers cannot hold them.
     """
     kernel, facts, layouts = held.kernel, held.facts, held.layouts
@@ -56,13 +50,11 @@ def choose_late_loads(
     if not layouts:
         return frozenset()
     # Of elements that are loaded one by one, cp.async takes those of 4 and 8 bytes.
-    arrays = fixed | {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
+    arrays = held.fixed | {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
     threads = 1 << next(iter(layouts.values())).thread_bits
     room = min(REGISTER_FILE // threads, MOST_OF_THREAD) - OTHER_REGISTERS - peak_registers(held)
-    written, sources = roots_written(kernel), pointer_sources(kernel)
-    reads = Counter(
-        variable for statement in statements(kernel.body) for variable in _reads(expressions(statement), facts)
-    )
+    lasts = lasting_loads(kernel)
+    reads = Counter(v for s in statements(kernel.body) for expr in expressions(s) for v in read_through(expr, facts))
     for block in blocks(kernel.body):
         waiting: dict[Variable, _Waiting] = {}
         for statement in block:
@@ -73,16 +65,18 @@ def choose_late_loads(
                 waiting = {v: one for v, one in waiting.items() if not changed & one.changing}
             if isinstance(statement, Assign) and (load := assigned_call(statement, "load")):
                 target = statement.targets[0]
-                if roots_of(load.args[0], sources) & written:
+                if not lasts(load):
                     continue  # a store's barrier stands in front of what it computes
                 if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
                     predicated = _is_predicated(statement, layouts[target], facts)
                     waiting[target] = _Waiting(predicated, _changing(load, facts))
                 continue
             late: set[Variable] = set()
-            computed, same = _computed(statement, layouts, answers)
+            computed, same = _computed(statement, held)
             if computed is not None:
-                here = [v for v in _reads([computed], facts) if v in waiting and reads[v] == 1 and layouts[v] == same]
+                here = [
+                    v for v in read_through(computed, facts) if v in waiting and reads[v] == 1 and layouts[v] == same
+                ]
                 crowded = sum(_more_registers(v, layouts[v]) for v in here) > room
                 late = {v for v in here if crowded or waiting[v].predicated}
                 found |= late
@@ -96,25 +90,24 @@ def choose_late_loads(
 
 
 def _changing(expr: Expr, facts: Facts) -> frozenset[Variable]:
-    return frozenset(variable for variable in _reads([expr], facts) if facts.assignments[variable] > 1)
+    return frozenset(variable for variable in read_through(expr, facts) if facts.assignments[variable] > 1)
 
 
-def _computed(
-    statement: Statement, layouts: Mapping[Variable, Layout], answers: Mapping[Variable | Statement, Layout]
-) -> tuple[Expr | None, Layout | None]:
+def _computed(statement: Statement, held: HeldTiles) -> tuple[Expr | None, Layout | None]:
     """What a statement computes element by element, if it does, and in which layout.
 
     A store does so before the first element is stored, unless its value is only read or moved.
     """
     if isinstance(statement, Assign):
-        return (statement.value, layouts.get(statement.targets[0])) if is_elementwise(statement.value) else (None, None)
+        layout = held.layouts.get(statement.targets[0])
+        return (statement.value, layout) if is_elementwise(statement.value) else (None, None)
     call = statement.call if isinstance(statement, Effect) else None
     if call is None or call.op != "store" or not call.args[1].type.is_tile:
         return None, None
     value = call.args[1]
     while isinstance(value, Call) and value.op in MOVES:
         value = value.args[0]
-    return (None if isinstance(value, (Use, Literal)) else value), answers.get(statement)
+    return (None if isinstance(value, (Use, Literal)) else value), held.runs_in.get(statement)
 
 
 def _one_by_one(statement: Assign, layout: Layout, facts: Facts) -> bool:
@@ -122,37 +115,16 @@ def _one_by_one(statement: Assign, layout: Layout, facts: Facts) -> bool:
     call, target = statement.value, statement.target
     if not isinstance(call, Call) or load_hint(call) or facts.assignments[target] != 1 or target.type.is_pointer:
         return False
-    access = plan_load(call.args[0], _mask(call), layout, facts, facts.environments[statement])
+    access = plan_load(statement, layout, facts)
     return access.width == 1 and not access.repeats and not access.scattered
 
 
-def _is_predicated(statement: Assign, layout: Layout, facts: Facts) -> bool:
-    call, environment = statement.value, facts.environments[statement]
-    if not isinstance(call, Call):
-        return False
-    access = plan_load(call.args[0], _mask(call), layout, facts, environment)
-    return is_predicated(access, call.args[0], statement.target.type, layout, facts, environment)
-
-
-def _mask(load: Call) -> Expr | None:
-    return load.args[1] if len(load.args) > 1 else None
+def _is_predicated(load: Assign, layout: Layout, facts: Facts) -> bool:
+    access, pointer = plan_load(load, layout, facts), load_operands(load)[0]
+    return is_predicated(access, pointer, load.target.type, layout, facts, facts.environments[load])
 
 
 def _more_registers(variable: Variable, layout: Layout) -> int:
     """How many registers more a tile takes while each element has its own."""
     elements = layout.num_registers
     return elements - elements * min(variable.type.dtype.bits, 32) // 32
-
-
-def _reads(read: Iterable[Expr], facts: Facts) -> list[Variable]:
-    """The variables that expressions read, one that is read twice two times; through those that stand at their use."""
-    found: list[Variable] = []
-    pending = list(read)
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Use) and part.variable in facts.absorbed:
-            pending.append(facts.definitions[part.variable])
-        elif isinstance(part, Use):
-            found.append(part.variable)
-        pending += children(part)
-    return found

@@ -14,9 +14,9 @@ from ...analysis.unit_stride import Steps, steps
 from ...artifact import Target
 from ...frozen import frozen
 from ...hardware import ACCESS_BYTES, SECTOR_BYTES
-from ...ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Statement, Use, Variable, While
+from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Variable
 from ...ir.structured import assigns, is_atomic
-from ...ir.walk import REARRANGES, children, expressions, statements
+from ...ir.walk import REARRANGES, children, expressions, in_loops, statements
 from ...language.dtypes import PointerType
 from ..accesses.atomic_widths import elements_at_once
 from ..accesses.trip_loads import moving_axes
@@ -40,11 +40,17 @@ class Relation:
 
 
 @frozen
-class Access:
-    """A load, store or atomic: what is known of its addresses, bytes of an element, how far neighbours lie apart along axes.
+class Addresses:
+    """Where a load, store or atomic touches memory, as far as is known before it has a layout (then see `accesses/access.py`).
 
-    `at_once` is how many elements an instruction has at most; `repeated` says that it stands in a loop; `quotients` are the
-    divisions of indices that its addresses and its mask take.
+    Attributes:
+      info: what is known of the addresses.
+      itemsize: bytes of an element.
+      steps: how many elements neighbours lie apart, along the axes along which numbers tell.
+      loads: whether it is a load.
+      at_once: how many elements an instruction has at most.
+      repeated: whether it stands in a loop.
+      quotients: the divisions of indices that its addresses and its mask take.
     """
 
     info: AxisInfo
@@ -86,7 +92,7 @@ class Problem:
     shapes: dict[Node, tuple[int, ...]] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
     reductions: list[tuple[Node, int, Variable]] = field(default_factory=list)
-    accesses: dict[Node, list[Access]] = field(default_factory=dict)
+    accesses: dict[Node, list[Addresses]] = field(default_factory=dict)
     boxes: dict[Node, SharedTile] = field(default_factory=dict)
     answers: dict[Node, Layout] = field(default_factory=dict)
     relations_of: dict[Node, list[Relation]] = field(default_factory=dict)
@@ -110,8 +116,7 @@ class Problem:
 def find_problem(kernel: Kernel, facts: Facts, target: Target) -> Problem:
     """Everything that the layouts of a kernel's tiles depend on, without answers."""
     problem = Problem(target)
-    loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
-    repeated = {inner for loop in loops for inner in statements(loop.body)}
+    repeated = in_loops(kernel.body)
     for statement in statements(kernel.body):
         _collect(problem, statement, facts, statement in repeated)
     if not any(assigns(s, "dot") for s in statements(kernel.body)):
@@ -176,7 +181,7 @@ def _collect_structure(
             apart = steps(pointer, facts.definitions, problem.steps)
             itemsize = pointer.type.element.element_ty.itemsize
             most = elements_at_once(expr, problem.target) if is_atomic(expr) else max(ACCESS_BYTES // itemsize, 1)
-            access = Access(info, itemsize, apart, expr.op == "load", most, repeated, _quotients(expr, facts))
+            access = Addresses(info, itemsize, apart, expr.op == "load", most, repeated, _quotients(expr, facts))
             problem.accesses.setdefault(node, []).append(access)
     targets = statement.targets if isinstance(statement, Assign) else ()
     if expr.op == "reduce" and expr.attribute("axis") is not None:

@@ -24,7 +24,7 @@ from ..products.shared_tiles import SharedTile
 from ..staging.ring_plan import Rings
 from .access_costs import access_cost, address_cost, side_by_side
 from .layout import Layout, blocked, drop_axis
-from .layout_problem import Access, Node, Path, Problem, Relation
+from .layout_problem import Addresses, Node, Path, Problem, Relation
 from .outer_tiles import operands_of, outer_layout
 from .paths import is_join, operand_axes, result_axes
 
@@ -160,7 +160,7 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
     return _with_best_runs(accesses, slices, best_axis, best[1], with_runs_of)
 
 
-def _loaded_in_loops(problem: Problem, members: Iterable[Node]) -> list[tuple[Access, Path]]:
+def _loaded_in_loops(problem: Problem, members: Iterable[Node]) -> list[tuple[Addresses, Path]]:
     """The loads, in every trip of a loop, of the rows and columns that tiles are made of, each with the way to it."""
     return [
         (access, path)
@@ -170,8 +170,8 @@ def _loaded_in_loops(problem: Problem, members: Iterable[Node]) -> list[tuple[Ac
 
 
 def _with_best_runs(
-    accesses: list[Access],
-    slices: list[tuple[Access, Path]],
+    accesses: list[Addresses],
+    slices: list[tuple[Addresses, Path]],
     axis: int,
     longest: int,
     with_runs_of: Callable[[int], Layout],
@@ -224,7 +224,7 @@ def own_layouts(problem: Problem, thread_bits: int) -> Callable[[Node], Layout]:
     return lambda node: _anchor(problem, node, thread_bits, alone=True)
 
 
-def _longest_run(accesses: list[Access]) -> int:
+def _longest_run(accesses: list[Addresses]) -> int:
     """How many consecutive elements a thread has at most, so that it stores them at once.
 
     In two stores each would leave gaps that the other fills, and sectors be written in pieces. What stands behind a loop

@@ -15,13 +15,14 @@ from dataclasses import field
 from ...analysis.facts import Facts
 from ...artifact import Target
 from ...frozen import frozen
-from ...hardware import LANE_BITS, REGISTER_FILE
+from ...hardware import REGISTER_FILE
 from ...ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Statement, Use, Variable, While
 from ...ir.structured import is_elementwise
 from ...ir.walk import assigned_variables, bodies, children, expressions, statements, subexpressions, used_variables
 from ..accesses.cache_hints import load_hint
-from .layout import REGISTER, Layout
-from .registers import OTHER_REGISTERS, HeldTiles, blocks_that_fit, needs_whole_multiprocessor, peak_registers
+from .held_tiles import HeldTiles
+from .layout import Layout
+from .registers import OTHER_REGISTERS, blocks_that_fit, needs_whole_multiprocessor, peak_registers
 
 ENOUGH_BLOCKS = 3  # on a multiprocessor: while one computes, others load
 FEWEST_REGISTERS = 4  # of a tile, per thread, that is worth it
@@ -49,21 +50,20 @@ class Recomputed:
 
 def choose_recomputed(
     held: HeldTiles,
-    exchanges: list[Assign],
-    fixed: Set[Variable],
     target: Target,
     enough_blocks: int = ENOUGH_BLOCKS,
     loaded_at_once: Set[Variable] = frozenset(),
 ) -> Recomputed:
-    """Decides for the tiles in registers; the `fixed` ones are arrays whatever they are made of.
+    """Decides for the tiles in registers.
 
     With `enough_blocks` on a multiprocessor, no room is made for another. The tiles that are `loaded_at_once` must have room
     together where they are alive together; others the compiler loads bit by bit, as they are used.
     """
+    exchanges = held.exchanges
     if not exchanges or not held.layouts:
         return Recomputed()
     order = _Order(held.kernel)
-    found = _formulas(held, fixed, order, MOST_PARTS)
+    found = _formulas(held, held.fixed, order, MOST_PARTS)
     kept = held.computed_again(frozenset(found))
     if not found or not kept.layouts:
         return Recomputed()
@@ -93,14 +93,14 @@ def is_straight(kernel: Kernel, others: tuple[str, ...] = ()) -> bool:
     return all(is_elementwise(value) or (isinstance(value, Call) and value.op in known) for value in values)
 
 
-def needed_at_once(held: HeldTiles, exchanges: list[Assign]) -> int:
+def needed_at_once(held: HeldTiles) -> int:
     """The registers that the tiles of a straight kernel take together.
 
     What follows element by element from what is loaded needs none there: the compiler computes it when it is stored, or
     reduced, unless it is used again behind an exchange.
     """
     order = _Order(held.kernel)
-    places = [order.place[exchange] for exchange in exchanges]
+    places = [order.place[exchange] for exchange in held.exchanges]
     found = frozenset(
         variable
         for variable in _formulas(held, frozenset(), order, MOST_WRITTEN_OUT)
@@ -138,16 +138,6 @@ def _fills_words(variable: Variable, layout: Layout) -> bool:
     """Whether several elements of a tile share a register, side by side in a thread's array."""
     bits = variable.type.dtype.bits
     return bits in (8, 16) and layout.registers(layout.array_axes()[-1]) * bits >= 32
-
-
-def is_exchange(statement: Assign, layout: Layout | None) -> bool:
-    """Whether a statement that runs in `layout` is a reduction in which warps wait for each other."""
-    call = statement.value
-    if not isinstance(call, Call) or call.op != "reduce" or layout is None:
-        return False
-    axis = call.attribute("axis")
-    bits = [bit for number, bits in enumerate(layout.axes) if axis in (None, number) for bit in bits]
-    return any(bit != REGISTER and bit >= LANE_BITS for bit in bits)
 
 
 class _Order:

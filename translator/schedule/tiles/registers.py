@@ -6,62 +6,50 @@ estimate from below: addresses, masks and temporaries come on top.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from dataclasses import replace
+from collections.abc import Mapping, Sequence, Set
 
-from ...analysis.facts import Facts
+from ...analysis.facts import Facts, read_through
 from ...artifact import Target
 from ...frozen import frozen
 from ...hardware import REGISTER_FILE
-from ...ir.nodes import Assign, Expr, For, If, Kernel, Literal, Statement, Variable, While
+from ...ir.nodes import Assign, For, Literal, Statement, Variable, While
 from ...ir.structured import assigned_call, is_elementwise
 from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
+from .held_tiles import HeldTiles
 from .layout import Layout
 
 OTHER_REGISTERS = 24  # per thread: addresses, loop counters, temporaries
 
 
-@frozen
-class HeldTiles:
-    """The tiles that a kernel's threads hold in registers.
-
-    Attributes:
-      kernel: the kernel.
-      facts: as they are for who counts registers: what is computed where it is used has none.
-      layouts: of the tiles.
-    """
-
-    kernel: Kernel
-    facts: Facts
-    layouts: Mapping[Variable, Layout]
-
-    def without(self, tiles: Set[Variable]) -> HeldTiles:
-        """The others."""
-        return replace(self, layouts={v: layout for v, layout in self.layouts.items() if v not in tiles})
-
-    def computed_again(self, tiles: Set[Variable]) -> HeldTiles:
-        """The others, where some are computed again from them wherever they are used."""
-        facts = replace(self.facts, absorbed=self.facts.absorbed | tiles) if tiles else self.facts
-        return replace(self.without(tiles), facts=facts)
-
-
 def peak_registers(held: HeldTiles, across: Set[Statement] | None = None) -> int:
     """The peak over all statements, or of what is kept across these statements."""
-    facts, layouts = held.facts, held.layouts
-    sizes = {variable: register_count(variable, layout) for variable, layout in layouts.items()}
-    sizes |= {v: 0 for v in layouts if isinstance(facts.definitions.get(v), Literal)}  # a number stands at its use
-    for statement in statements(held.kernel.body):
+    return _peak(held, _lifetimes(held.kernel.body, frozenset(), held.facts)[1], across)
+
+
+@frozen
+class _Moment:
+    """A statement, the variables that are alive in front of it, and those of them that are alive behind it as well."""
+
+    statement: Statement
+    before: frozenset[Variable]
+    kept: frozenset[Variable]
+
+
+def _peak(held: HeldTiles, moments: Sequence[_Moment], across: Set[Statement] | None = None) -> int:
+    sizes = {variable: register_count(variable, layout) for variable, layout in held.layouts.items()}
+    sizes |= {v: 0 for v in sizes if isinstance(held.facts.definitions.get(v), Literal)}  # a number stands at its use
+    for moment in moments:
         # A widened load is kept narrow until it is used: the conversion costs nothing where it is needed. A sum that is
         # rounded for its store has been held until then.
-        cast = assigned_call(statement, "cast")
+        cast = assigned_call(moment.statement, "cast")
         if cast is not None and not cast.attribute("for_store"):
-            (target,) = assigned_variables(statement)
+            (target,) = assigned_variables(moment.statement)
             sources = [v for v in used_variables(cast) if v in sizes]
             if sources and target in sizes:
                 sizes[target] = min(sizes[target], sizes[sources[0]])
                 sizes[sources[0]] = 0
-    _, peak = _walk(held.kernel.body, frozenset(), sizes, facts, across)
-    return peak
+    alive = (one.before if across is None else one.kept for one in moments if across is None or one.statement in across)
+    return max((sum(sizes.get(variable, 0) for variable in variables) for variables in alive), default=0)
 
 
 def blocks_that_fit(registers: int, num_threads: int, target: Target) -> int:
@@ -76,14 +64,15 @@ def choose_shared(held: HeldTiles, num_threads: int, shared_bytes: int) -> froze
     own elements there, so that no barrier is needed; what they cost is one read and one write per update.
     """
     budget = REGISTER_FILE // num_threads - OTHER_REGISTERS
+    _, moments = _lifetimes(held.kernel.body, frozenset(), held.facts)  # wherever tiles live, they live as long
     chosen: set[Variable] = set()
-    for variable in _accumulators(held):
-        if peak_registers(held.without(chosen)) <= budget:
-            break
+    crowded = _peak(held, moments) > budget
+    for variable in _accumulators(held) if crowded else ():
         needed = register_count(variable, held.layouts[variable]) * num_threads * 4
-        if needed <= shared_bytes:
+        if crowded and needed <= shared_bytes:
             chosen.add(variable)
             shared_bytes -= needed
+            crowded = _peak(held.without(chosen), moments) > budget
     return frozenset(chosen)
 
 
@@ -119,31 +108,23 @@ def register_count(variable: Variable, layout: Layout) -> int:
     return -(-layout.num_registers * bits // 32)
 
 
-def _walk(
-    block: tuple[Statement, ...],
-    after: frozenset[Variable],
-    sizes: Mapping[Variable, int],
-    facts: Facts,
-    across: Set[Statement] | None,
-) -> tuple[frozenset[Variable], int]:
-    """(live before the block, peak inside), from the last statement to the first."""
-    live, peak = after, 0
+def _lifetimes(
+    block: tuple[Statement, ...], after: frozenset[Variable], facts: Facts
+) -> tuple[frozenset[Variable], list[_Moment]]:
+    """What is alive in front of a block, and all moments inside, in the order of the text; `after` is alive behind it."""
+    live, moments = after, list[_Moment]()
     for statement in reversed(block):
-        if inner := bodies(statement):
+        inner = list[_Moment]()
+        if within := bodies(statement):
             repeated = isinstance(statement, (For, While))
-            again = (
-                frozenset(v for body in inner for v in _read_before_written(body, facts)) if repeated else frozenset()
-            )
-            found = [_walk(body, live | again, sizes, facts, across) for body in inner]
-            peak = max(peak, *(inside for _, inside in found))
-            skipped = live if repeated or isinstance(statement, If) else frozenset()
-            live = frozenset().union(skipped, *(before for before, _ in found))
-        used = frozenset(v for expr in expressions(statement) for v in _reads(expr, facts))
-        kept = live - frozenset(assigned_variables(statement))
-        live = kept | used
-        counted = live if across is None else kept if statement in across else frozenset()
-        peak = max(peak, sum(sizes.get(variable, 0) for variable in counted))
-    return live, peak
+            again = {v for body in within for v in _read_before_written(body, facts)} if repeated else set[Variable]()
+            ways = [_lifetimes(body, live | again, facts) for body in within]
+            inner = [moment for _, found in ways for moment in found]
+            live = (live if repeated else frozenset()).union(*(before for before, _ in ways))
+        kept = live.difference(assigned_variables(statement))
+        live = kept.union(v for expr in expressions(statement) for v in read_through(expr, facts))
+        moments += [*reversed(inner), _Moment(statement, live, kept)]
+    return live, moments[::-1]
 
 
 def _read_before_written(body: tuple[Statement, ...], facts: Facts) -> set[Variable]:
@@ -152,16 +133,6 @@ def _read_before_written(body: tuple[Statement, ...], facts: Facts) -> set[Varia
     found: set[Variable] = set()
     for statement in statements(body):
         for expr in expressions(statement):
-            found |= {v for v in _reads(expr, facts) if v not in written}
+            found.update(v for v in read_through(expr, facts) if v not in written)
         written |= set(assigned_variables(statement))
-    return found
-
-
-def _reads(expr: Expr, facts: Facts) -> set[Variable]:
-    found: set[Variable] = set()
-    for variable in used_variables(expr):
-        if variable in facts.absorbed:
-            found |= _reads(facts.definitions[variable], facts)
-        else:
-            found.add(variable)
     return found

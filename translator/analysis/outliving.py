@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ...analysis.facts import Facts
-from ...frozen import frozen
-from ...ir.nodes import For, Kernel, Statement, Variable
-from ...ir.walk import read_variables, statements, used_variables
+from ..frozen import frozen
+from ..ir.nodes import For, Kernel, Variable
+from ..ir.walk import reachable, read_inside, used_variables
+from .facts import Facts
 
 
 @frozen
@@ -19,7 +19,7 @@ class Reads:
 
     def outside(self, loop: For) -> Outside:
         """The question for one loop."""
-        return Outside(self, _count(tuple(statements(loop.body))))
+        return Outside(self, Counter(read_inside(loop.body)))
 
 
 @frozen
@@ -31,26 +31,15 @@ class Outside:
 
     def __contains__(self, variable: Variable) -> bool:
         """Whether a variable, or what is made of it, is read outside of the loop."""
-        pending, seen = [variable], {variable}
-        while pending:
-            current = pending.pop()
-            if self.reads.everywhere[current] > self.inside[current]:
-                return True
-            new = [v for v in self.reads.parts_of.get(current, ()) if v not in seen]
-            seen.update(new)
-            pending += new
-        return False
+        made_of_it = reachable([variable], self.reads.parts_of)
+        return any(self.reads.everywhere[one] > self.inside[one] for one in made_of_it)
 
 
 def find_reads(kernel: Kernel, facts: Facts) -> Reads:
     """The table of a kernel. The definition of a tile that is spelled where it is used is not a read of its own."""
-    everywhere = _count(tuple(statements(kernel.body)))
+    everywhere = Counter(read_inside(kernel.body))
     parts: dict[Variable, list[Variable]] = {}
     for variable in facts.absorbed:
         for part in used_variables(facts.definitions[variable]):
             parts.setdefault(part, []).append(variable)
     return Reads(everywhere, {part: tuple(of) for part, of in parts.items()})
-
-
-def _count(block: tuple[Statement, ...]) -> Counter[Variable]:
-    return Counter(v for s in block for v in read_variables(s))

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Mapping
 from math import gcd
 
-from ...analysis.axis_info import AxisInfo, axis_info, known_divisor
-from ...frozen import frozen
-from ...ir.nodes import Expr, For, Kernel, Statement, Use, Variable
-from ...ir.walk import read_inside, statements
+from ..frozen import frozen
+from ..ir.nodes import Expr, For, Kernel, Statement, Use, Variable
+from ..ir.walk import read_inside, statements
+from .axis_info import AxisInfo, axis_info, known_divisor
 
 
 @frozen

@@ -1,0 +1,65 @@
+"""For how many blocks on a multiprocessor the register allocation is told to leave room.
+
+In: what the threads of a kernel hold, and what a block takes. Out: the number; None leaves it to ptxas.
+"""
+
+from __future__ import annotations
+
+from ..artifact import Target
+from ..frozen import frozen
+from ..ir.nodes import Statement
+from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads, names_one_block
+from .products.dot_plan import Dots
+from .staging.own_stages import blocks_beside_stages
+from .staging.ring_plan import Rings
+from .tiles.kept_tiles import Kept
+from .tiles.layout_problem import Problem
+from .tiles.recomputed import is_straight, needed_at_once
+from .tiles.registers import needs_whole_multiprocessor
+
+
+@frozen
+class BlockUse:
+    """What a block takes of a multiprocessor, and how its threads get along.
+
+    Attributes:
+      target: the architecture.
+      num_threads: the threads that share the tiles.
+      peak: registers of a thread that hold tiles where these are most.
+      beside_tiles: how many blocks have room for the tiles that they keep in shared memory.
+      beside_stages: how many have room for the stages of their rings as well.
+      waiting: the statements in which threads wait for each other.
+    """
+
+    target: Target
+    num_threads: int
+    peak: int
+    beside_tiles: int
+    beside_stages: int
+    waiting: frozenset[Statement]
+
+
+def named_blocks(kept: Kept, problem: Problem, dots: Dots, rings: Rings, use: BlockUse, asked: int) -> int | None:
+    """The number: what room was made for, or what is `asked` for, or what loads want, or stages, or loops."""
+    wanted = (
+        (kept.recomputed.blocks and min(kept.recomputed.blocks, use.beside_tiles))
+        or (asked if rings.has_producer or asked > 1 else None)
+        or _blocks_for_tiles(kept, problem, use, bool(dots.plans))
+        or blocks_beside_stages(kept.arrays, rings, use.num_threads, use.beside_stages, use.target)
+        or names_one_block(kept.arrays.kernel, dots, rings, use.waiting, use.beside_stages, use.num_threads)
+    )
+    return min(int(wanted), use.target.resident_blocks(use.num_threads)) if wanted else None
+
+
+def _blocks_for_tiles(kept: Kept, problem: Problem, use: BlockUse, has_dots: bool) -> int | None:
+    """The blocks that what threads hold and load leaves room for; None where ptxas may decide."""
+    crowded = needs_whole_multiprocessor(use.peak, use.num_threads)
+    if has_dots or kept.late_loads:  # what these take, peak does not tell
+        return 1 if crowded else None
+    held = kept.arrays
+    if is_straight(held.kernel, ("reduce",)):
+        at_once = needed_at_once(held)
+        if not use.waiting and is_straight(held.kernel):
+            return blocks_for_all_loads(at_once, problem, held.layouts, use.num_threads)
+        crowded = needs_whole_multiprocessor(at_once, use.num_threads)
+    return 1 if crowded else blocks_for_loads(held, use.waiting, use.peak, use.num_threads)
