@@ -171,7 +171,7 @@ CASES = [
     (bad_index, errors.ShapeError, "unsupported tensor index"),
     (float_loop, errors.DTypeError, "For loop bounds and step must all be ints"),
     (undefined, errors.UndefinedVariableError, "nothing"),
-    (bad_attribute, errors.UnknownNameError, "has no attribute 'shap'"),
+    (bad_attribute, errors.UnknownNameError, "has no attribute shap"),
     (too_few, errors.ArgumentError, "missing a required argument: 'value'"),
     (host_function, errors.UnsupportedLanguageConstruct, "convert with x.to(tl.float32)"),
     (run_time_side, errors.NotConstexprError, "must be known when the kernel is translated"),

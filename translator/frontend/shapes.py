@@ -9,7 +9,7 @@ from ..ir.nodes import Call, Expr, Literal
 from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType, symbol_of
 from ..language.dtypes import DType, Element, float32
-from ..language.hints import check_size, instead_of, shown
+from ..language.hints import check_size, described, instead_of
 from ..ops.casts import check_cast, rounded
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
@@ -46,12 +46,7 @@ def describe(value: Value) -> str:
     """A value in words, for messages."""
     if isinstance(value, Expr):
         return f"a value of type {value.type}"
-    if isinstance(value, Const):
-        plain = value.value is None or isinstance(value.value, (int, float, str))
-        return f"the compile-time value {shown(value.value)}" if plain else shown(value.value)
-    words = {"BlockPointer": "block pointer", "Descriptor": "tensor descriptor"}
-    kind = type(value).__name__
-    return f"a {words.get(kind, kind.lower())}"
+    return described(value.value if isinstance(value, Const) else value)
 
 
 def placed(error: CompilationError, span: Span) -> CompilationError:

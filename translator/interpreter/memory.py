@@ -14,7 +14,7 @@ from ..language.dtypes import DType, PointerType
 from ..ops.casts import numpy_type
 from .mapped import first_without_memory
 from .places import user_line
-from .tile import ANYWHERE, Tile, broadcast, cast
+from .tile import ANYWHERE, Tile, broadcast, cast, type_of
 
 
 @frozen(eq=False)
@@ -148,7 +148,7 @@ def pointee(pointer: Tile, what: str) -> DType:
     """
     if not isinstance(pointer.element, PointerType):
         raise DTypeError(
-            f"Unsupported ptr type in tl.{what}: a value of type {pointer.element}",
+            f"Unsupported ptr type in tl.{what}: a value of type {type_of(pointer)}",
             None,
             "the first argument is a pointer, as x_ptr + offsets",
         )

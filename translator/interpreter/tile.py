@@ -17,6 +17,7 @@ from ..language.dtypes import DType, Element, PointerType, int1, int64
 from ..language.hints import (
     KNOWN_INDEX,
     check_size,
+    described,
     instead_of,
     no_assignment,
     no_form,
@@ -24,7 +25,6 @@ from ..language.hints import (
     no_order,
     no_power,
     no_two_axes,
-    shown,
     too_few_axes,
 )
 from ..language.values import block_type, tensor
@@ -87,7 +87,7 @@ class Tile(tensor):
           ShapeError: when there are not two.
         """
         if len(self.shape) < 2:
-            cause, remedy = no_two_axes(f"{self.element}{list(self.shape) or ''}")
+            cause, remedy = no_two_axes(type_of(self))
             raise ShapeError(cause, None, remedy)
         return self.like(self.values.T)
 
@@ -169,7 +169,7 @@ class Tile(tensor):
         Raises:
           NotConstexprError: always.
         """
-        cause = f"an index must be known when the kernel is translated, but it is a value of type {self.element}"
+        cause = f"an index must be known when the kernel is translated, but it is a value of type {type_of(self)}"
         raise NotConstexprError(cause, None, KNOWN_INDEX)
 
     def __getattr__(self, name: str) -> Any:
@@ -178,7 +178,7 @@ class Tile(tensor):
         if name in language.METHODS:
             return partial(language.METHODS[name], self)
         later = " yet" if name in language.NOT_YET else ""
-        raise AttributeError(f"a value of type {self.element} has no attribute {name!r}{later}")
+        raise AttributeError(f"a value of type {type_of(self)} has no attribute {name}{later}")
 
 
 class Known(Tile):
@@ -196,6 +196,11 @@ class Known(Tile):
         return self.known.__index__()  # type: ignore[no-any-return]
 
 
+def type_of(tile: Tile) -> str:
+    """The type of a tile in words, with its shape."""
+    return f"{tile.element}{list(tile.shape) or ''}"
+
+
 def as_tile(value: Any) -> Tile:
     """A value as a tile; numbers get the type that they have on their own.
 
@@ -207,7 +212,7 @@ def as_tile(value: Any) -> Tile:
         return value
     if isinstance(value, (bool, int, float)):
         return number_tile(value, literal_type(value))
-    raise DTypeError(f"expected a number or a tile, got {shown(value)}", None, instead_of(value))
+    raise DTypeError(f"expected a number or a tile, got {described(value)}", None, instead_of(value))
 
 
 def cast(tile: Tile, element: Element, rounding: str | None = None, bitcast: bool = False) -> Tile:
@@ -310,12 +315,12 @@ def binary(op_name: str, left: Any, right: Any, wraps: bool = False) -> Tile:
     number = as_tile(offset)
     if all(pointers) or op_name not in ("add", "sub") or (op_name == "sub" and not pointers[0]):
         raise DTypeError(
-            f"invalid operands of type {as_tile(left).element} and {as_tile(right).element}",
+            f"invalid operands of type {type_of(as_tile(left))} and {type_of(as_tile(right))}",
             None,
             "a pointer takes only + and - with an integer; did you forget tl.load?",
         )
     if not number.element.is_int():
-        raise DTypeError(f"a pointer moves by integers, not by {number.element}", None, "cast the offset")
+        raise DTypeError(f"a pointer moves by integers, not by {type_of(number)}", None, "cast the offset")
     if op_name == "sub":
         number = apply("neg", [number])
     base, steps = broadcast([as_tile(pointer), cast(number, int64)])
@@ -332,7 +337,7 @@ def _operator(op_name: str, swap: bool = False) -> Callable[[Tile, Any], Any]:
         if op_name in _COMPARED and (other is None or isinstance(other, (str, DType, PointerType))):
             if op_name in ("eq", "ne"):
                 return NotImplemented  # a tile is never equal to None, a string or a type
-            cause, remedy = no_order(f"a value of type {self.type}", shown(other), other is None)
+            cause, remedy = no_order(f"a value of type {self.type}", described(other), other is None)
             raise DTypeError(cause, None, remedy)
         return binary(op_name, other, self) if swap else binary(op_name, self, other)
 

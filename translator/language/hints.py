@@ -118,11 +118,28 @@ def element_type(value: Any) -> Element:
     raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}", None, remedy)
 
 
-_INSTEAD_OF_OBJECTS = {  # by what the frontend and the interpreter both call them
+# By what the frontend and the interpreter both call them; a tuple of the interpreter's is Python's own.
+_OBJECTS = {
+    "BlockPointer": "a block pointer",
+    "Descriptor": "a tensor descriptor",
+    "Method": "a method",
+    "Tuple": "a tuple",
+}
+_INSTEAD_OF_OBJECTS = {
     "BlockPointer": "read it with tl.load",
     "Descriptor": "read a block of it, as x.load([row, column])",
     "Method": "call it, with parentheses",
 }
+
+
+def described(value: Any) -> str:
+    """What stands where a number or a tile is needed, in words: a compile-time value, or an object of a kernel."""
+    if isinstance(value, (tuple, list)):
+        return "a tuple"
+    if type(value).__name__ in _OBJECTS:
+        return _OBJECTS[type(value).__name__]
+    is_plain = value is None or isinstance(value, (int, float, str))
+    return f"the compile-time value {shown(value)}" if is_plain else shown(value)
 
 
 def instead_of(value: Any) -> str:

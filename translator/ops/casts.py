@@ -61,7 +61,8 @@ def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: 
         other = wanted if isinstance(source, PointerType) else source
         asked = isinstance(source, PointerType) and other == int1 and not bitcast  # whether it points to anything
         if isinstance(other, DType) and other.bits != 64 and not asked:
-            remedy = "did you forget tl.load?" if isinstance(source, PointerType) else ""
+            of_pointer = isinstance(source, PointerType)
+            remedy = "did you forget tl.load?" if of_pointer else "cast it first, as x.to(tl.int64)"
             raise DTypeError(
                 f"cannot cast {source} to {wanted}: pointers convert to 64-bit integers only", None, remedy
             )

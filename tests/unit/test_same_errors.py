@@ -1,0 +1,86 @@
+"""Mistakes that a kernel's author makes are told in the same words, at the same place, by the translator and the interpreter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tilewright import diagnostics as errors
+from written_kernels import written_kernel
+
+HEADER = """import tilewright as triton
+import tilewright.language as tl
+SIZES = {"small": 4}
+@triton.jit
+def both(a, b):
+    return a, b
+@triton.jit
+def kernel(x_ptr, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(x_ptr + i)
+"""
+MISTAKES = [
+    "tl.store(x_ptr + i, x, mask=i)",
+    "tl.store(x_ptr + i, x.dtyp)",
+    "x = x.float()",
+    "x = tl.load(x + i)",
+    "x = tl.load(x_ptr + x)",
+    "x = tl.cat(x, i)",
+    "x = x + None",
+    "x = x < None",
+    "y = both(x, x)\ntl.store(x_ptr + i, y)",
+    "y = x + 1,\ntl.store(x_ptr + i, y)",
+    "a, b, c = both(x, x)",
+    "a, b = x",
+    "tl.store(x_ptr, y)",
+    "tl.store(x_ptr, ofset)\nofset = 1",
+    "size = 1\ntl.store(x_ptr, sise)",
+    "if n > 3:\n    y = x\ntl.store(x_ptr + i, y)",
+    "for k in range(n):\n    y = x\ntl.store(x_ptr + i, y)",
+    "tl.laod(x_ptr + i)",
+    "x = tl.tanh(x)",
+    "x = tl.sort(x)",
+    "x = tl.rand(0, i)",
+    "x = x + triton.cidv(B, 3)",
+    "x = len(B)",
+    "x = i ^ n.to(tl.int64) ^ (1 << 63)",
+    "x = n.to(tl.pointer_type(tl.float32))",
+]
+
+
+@pytest.mark.parametrize("body", MISTAKES)
+def test_an_error_is_the_same_wherever_the_kernel_runs(
+    body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = written_kernel(tmp_path / "mistake.py", HEADER, body)
+    told = []
+    for mode in ("cpu", "interpret"):
+        monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+        with pytest.raises(errors.CompilationError) as caught:
+            kernel[(1,)](np.zeros(16, np.float32), 7, B=16)
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+    assert "mistake.py:" in told[0] and "^" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("a, (b, c) = both(x, x)", "cannot unpack a single value into 2 names\n.*\n.*\n  help: write as many names"),
+        ("x = SIZES['large']", "no key 'large'.*\n.*\n.*\n  help: "),
+        ("x = both(n, n)[2]", "tuple index out of range.*\n.*\n.*\n  help: the items of a tuple are counted from 0"),
+        ("x = n.to(tl.int64) + (1 << 63)", r"out of range for type int64\n.*\n.*\n  help: cast .* x.to\(tl.uint64\)"),
+        ("x = n + (1 << 31)", r"out of range for type int32\n.*\n.*\n  help: cast .* a wider one, as x.to\(tl.int64\)"),
+        (
+            "x = n.to(tl.pointer_type(tl.int8))",
+            r"64-bit integers only\n.*\n.*\n  help: cast it first, as x.to\(tl.int64\)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+def test_what_helps(body: str, said: str, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = written_kernel(tmp_path / "mistake.py", HEADER, body)
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    with pytest.raises(errors.CompilationError, match=said):
+        kernel[(1,)](np.zeros(16, np.float32), 7, B=16)
