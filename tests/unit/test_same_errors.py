@@ -11,6 +11,8 @@ from written_kernels import written_kernel
 
 HEADER = """import tilewright as triton
 import tilewright.language as tl
+from functools import partial
+streamed = partial(tl.load, cache_modifier=".cg")
 SIZES = {"small": 4}
 @triton.jit
 def both(a, b):
@@ -44,6 +46,7 @@ MISTAKES = [
     "x = tl.rand(0, i)",
     "x = x + triton.cidv(B, 3)",
     "x = len(B)",
+    "x = streamed(x_ptr + i)",
     "x = i ^ n.to(tl.int64) ^ (1 << 63)",
     "x = n.to(tl.pointer_type(tl.float32))",
 ]

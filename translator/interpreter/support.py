@@ -123,8 +123,8 @@ def callee(function: Any) -> Any:
         return function
     if isinstance(function, MethodType) and isinstance(function.__self__, Tile):
         return function
-    if isinstance(function, partial) and isinstance(function.func, Builtin):
-        return function
+    if isinstance(function, partial) and function.args and _is_run_time(function.args[0]):
+        return function  # a method
     if isinstance(function, type) and issubclass(function, control.range):
         return partial(_range, function)
     if isinstance(function, type) and (hasattr(function, "_fields") or function is control.condition):

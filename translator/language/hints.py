@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from types import ModuleType, NoneType
 from typing import Any
 
@@ -303,6 +304,9 @@ def uncallable(function: Any) -> tuple[str, str]:
         return "tl.tensor is the class of tiles and cannot be called", "make a tile with tl.full, tl.zeros or tl.arange"
     if function is constexpr:
         return "tl.constexpr of a value that is known at run time only", "pass it as a parameter annotated tl.constexpr"
+    if isinstance(function, partial):
+        name = shown(function.func)
+        return f"{name} is called by way of functools.partial", f"write a @triton.jit function that calls {name}"
     name = getattr(function, "__name__", repr(function))
     cause = f"{name} is a Python function and its arguments are known at run time only"
     library = (getattr(function, "__module__", None) or type(function).__module__).partition(".")[0]
