@@ -10,6 +10,7 @@ import libcst as cst
 from ..diagnostics import DTypeError, Span
 from ..ir.nodes import Assign, Expr, If, Use, Variable
 from ..ir.walk import used_variables
+from ..language.tile_hints import ambiguous_truth
 from .aggregates import differing_parts, parts_of, with_parts
 from .builder import Builder
 from .carried import own_variables, settled
@@ -36,12 +37,8 @@ def scalar_condition(builder: Builder, value: Value, span: Span) -> Expr:
     if expr.type.numel == 1 and not expr.type.is_pointer:
         expr = only_element(builder, expr, span)
     if expr.type.is_tile:
-        raise DTypeError(
-            f"the condition is a tile of type {expr.type}; the truth of a tile is ambiguous",
-            span,
-            "use tl.where, or reduce the tile first with tl.max or tl.sum",
-            builder.calls,
-        )
+        cause, remedy = ambiguous_truth(expr.type)
+        raise DTypeError(cause, span, remedy, builder.calls)
     return as_bool(expr, span)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..diagnostics import ArgumentKindError, DTypeError, KernelFaultError, ShapeError
 from ..frozen import frozen
 from ..language.dtypes import DType, PointerType
+from ..language.tile_hints import narrow_pointer
 from ..ops.casts import numpy_type
 from .mapped import first_without_memory
 from .places import user_line
@@ -159,11 +160,8 @@ def _fitted(tile: Tile, shape: tuple[int, ...], what: str) -> Tile:
     """A tile in the pointer's shape, which it may not widen."""
     (_, fitted) = broadcast([Tile(np.empty(shape, bool), tile.element), tile])
     if fitted.shape != shape:
-        raise ShapeError(
-            f"Expected pointer argument to have shape {list(fitted.shape)}, the shape of {what}; it has {list(shape)}",
-            None,
-            "build the pointer from offsets of the whole tile, as ptr + offsets",
-        )
+        cause, remedy = narrow_pointer(fitted.shape, what, shape)
+        raise ShapeError(cause, None, remedy)
     return fitted
 
 

@@ -105,7 +105,8 @@ def placed(error: Exception) -> CompilationError:
         cause = f"{code.co_name} failed at compile time: {cause}"
         remedy = f"it is a function of Python, and failed at {code.co_filename}:{function.tb_lineno}"
     elif isinstance(error, ArithmeticError):
-        cause, remedy = f"cannot compute this at compile time: {cause}", "test the numbers first, with tl.static_assert"
+        cause = f"cannot compute this at compile time: {error}"
+        return DTypeError(cause, span, "test the numbers first, with tl.static_assert", calls)
     elif (called := _called(error.__traceback__)) is not None:
         cause, remedy = f"{getattr(called, '__name__', called)} failed at compile time: {_in_words(error)}", FAILED
     return UnsupportedLanguageConstruct(cause, span, remedy, calls)

@@ -166,7 +166,7 @@ def _split(a: Arguments) -> tuple[Tile, Tile]:
     tile = as_tile(a["a"])
     if not tile.shape or tile.shape[-1] != 2:
         raise ShapeError(
-            f"tl.split takes a tile whose last side is 2, not {list(tile.shape)}",
+            f"tl.split takes a tile whose last side is 2, not {type_of(tile)}",
             None,
             "reshape it to (..., 2), or transpose it",
         )

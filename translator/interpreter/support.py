@@ -167,6 +167,8 @@ def _is_run_time(value: Any) -> bool:
 
 def _extremum(op: str, of_numbers: Callable[..., Any]) -> Callable[..., Any]:
     def function(*values: Any) -> Any:
+        if len(values) == 1 and isinstance(plain(values[0]), Tile):
+            return _at_compile_time(of_numbers, *values)
         items = [plain(value) for value in (values if len(values) > 1 else unwrap(values[0]))]
         if not any(isinstance(item, Tile) for item in items):
             check_ordered(items)
@@ -229,7 +231,7 @@ _REPLACED: dict[Any, Any] = {
     builtins.range: partial(_range, control.range),
     builtins.len: _length,
     isinstance: _is_instance,
-    constexpr: compile_time,
+    constexpr: lambda value: _at_compile_time(constexpr, value) if isinstance(value, Tile) else compile_time(value),
     values.tuple: builtins.tuple,
     cuda_capability_geq: cuda_capability_geq,
     getattr: _attribute(getattr),

@@ -27,6 +27,7 @@ from ..language.hints import (
     no_two_axes,
     too_few_axes,
 )
+from ..language.tile_hints import ambiguous_truth, no_common_sides
 from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type, rounded
 from ..ops.promotion import literal_type
@@ -142,11 +143,8 @@ class Tile(tensor):
 
     def __bool__(self) -> bool:
         if self.values.size != 1:
-            raise AmbiguousTruthError(
-                f"the condition is a tile of shape {list(self.shape)}; the truth of a tile is ambiguous",
-                None,
-                "use tl.where, or reduce the tile first with tl.max or tl.sum",
-            )
+            cause, remedy = ambiguous_truth(type_of(self))
+            raise AmbiguousTruthError(cause, None, remedy)
         return bool(self.values.reshape(()) != 0)
 
     def __hash__(self) -> int:
@@ -244,12 +242,8 @@ def broadcast(tiles: list[Tile]) -> list[Tile]:
     try:
         arrays = np.broadcast_arrays(*(tile.values for tile in tiles))
     except ValueError:
-        shown = " and ".join(str(list(tile.shape)) for tile in tiles)
-        raise ShapeError(
-            f"Cannot make shapes compatible: {shown}",
-            None,
-            "expand one of them with [:, None] or [None, :], or use equal block sizes",
-        ) from None
+        cause, remedy = no_common_sides(tile.shape for tile in tiles)
+        raise ShapeError(cause, None, remedy) from None
     check_size(arrays[0].shape)
     return [tile.like(array) for array, tile in zip(arrays, tiles, strict=True)]
 
@@ -314,11 +308,11 @@ def binary(op_name: str, left: Any, right: Any, wraps: bool = False) -> Tile:
     pointer, offset = (left, right) if pointers[0] else (right, left)
     number = as_tile(offset)
     if all(pointers) or op_name not in ("add", "sub") or (op_name == "sub" and not pointers[0]):
-        raise DTypeError(
-            f"invalid operands of type {type_of(as_tile(left))} and {type_of(as_tile(right))}",
-            None,
-            "a pointer takes only + and - with an integer; did you forget tl.load?",
+        words = (
+            f"a value of type {type_of(one)}" if isinstance(one, Tile) else described(one) for one in (left, right)
         )
+        cause = f"invalid operands: {' and '.join(words)}"
+        raise DTypeError(cause, None, "a pointer takes only + and - with an integer; did you forget tl.load?")
     if not number.element.is_int():
         raise DTypeError(f"a pointer moves by integers, not by {type_of(number)}", None, "cast the offset")
     if op_name == "sub":
