@@ -15,9 +15,9 @@ from . import control
 from .constexpr import constexpr
 from .dtypes import DTYPES_BY_NAME, DTYPES_BY_WORD, DType, Element, PointerType, of_this_gpu
 from .limits import MOST_ELEMENTS
+from .missing import BY_OTHER_MEANS, TYPES
 from .values import PropagateNan, tensor
 
-_CONVERSIONS = {"int": "int32", "float": "float32", "bool": "int1"}
 _MODULES = {"tilewright": "triton", "tilewright.language": "tl"}  # as kernels call them
 _STATIC_INTEGER = "each is a compile-time integer: a number, or a parameter that is annotated tl.constexpr"
 MAKE_CONSTANT = "pass it as a parameter annotated tl.constexpr, or use a literal"
@@ -113,7 +113,7 @@ def element_type(value: Any) -> Element:
     if isinstance(dtype, (DType, PointerType)):
         return of_this_gpu(dtype)
     named = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype).rpartition(".")[2]
-    word = _CONVERSIONS.get(named, named)  # of a type of Python, NumPy or torch
+    word = TYPES.get(named, named)  # of a type of Python, NumPy or torch
     meant = word if word in DTYPES_BY_WORD else closest(word, DTYPES_BY_WORD)
     remedy = f"write tl.{meant}" if meant else "write one of tl's types"
     raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}", None, remedy)
@@ -312,8 +312,10 @@ def uncallable(function: Any) -> tuple[str, str]:
     library = (getattr(function, "__module__", None) or type(function).__module__).partition(".")[0]
     if library not in _LIBRARIES:
         return cause, f"Did you forget to add @triton.jit to {name}?"
-    if name in _CONVERSIONS:
-        return cause, f"convert with x.to(tl.{_CONVERSIONS[name]})"
+    if name in TYPES:
+        return cause, f"convert with x.to(tl.{TYPES[name]})"
+    if name in BY_OTHER_MEANS:
+        return cause, BY_OTHER_MEANS[name]
     from .. import language
 
     if name in language.__all__:

@@ -9,6 +9,7 @@ from typing import Any
 from ..absent import closest
 from .builtin import Builtin
 from .hints import NOTHING
+from .missing import BY_OTHER_MEANS, TYPES
 
 TILES_HAVE = "it has shape, dtype, type, T, to, and the functions of tl that take a tile first, as x.sum()"
 NO_SUCH_ITEM = "the items of a tuple are counted from 0, or from -1 backwards"
@@ -56,6 +57,10 @@ def instead_of_tiles_member(name: str) -> str:
 
     if name in language.NOT_YET:
         return language.NOT_YET[name]
+    if name in TYPES:
+        return f"write x.to(tl.{TYPES[name]})"
+    if name in BY_OTHER_MEANS:
+        return BY_OTHER_MEANS[name]
     if isinstance(vars(language).get(name), Builtin):
         return f"it is no method but a function: write tl.{name}(...)"
     meant = closest(name, ("shape", "dtype", "type", "to", "T", *language.METHODS))

@@ -62,7 +62,10 @@ def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: 
         asked = isinstance(source, PointerType) and other == int1 and not bitcast  # whether it points to anything
         if isinstance(other, DType) and other.bits != 64 and not asked:
             of_pointer = isinstance(source, PointerType)
-            remedy = "did you forget tl.load?" if of_pointer else "cast it first, as x.to(tl.int64)"
+            of_number = (
+                "an address is an int64: cast with x.to(tl.int64) first; what a pointer points to has dtype.element_ty"
+            )
+            remedy = "did you forget tl.load?" if of_pointer else of_number
             raise DTypeError(
                 f"cannot cast {source} to {wanted}: pointers convert to 64-bit integers only", None, remedy
             )
