@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     show.set_defaults(run=_cache_show)
     actions.add_parser("clear", help="remove everything").set_defaults(run=_cache_clear)
     tune = commands.add_parser("tune", help="run FILE.py [-- ARG ...] and keep what its tunings find")
-    tune.add_argument("file", metavar="FILE.py")
+    tune.add_argument("file", metavar="FILE.py", help="a program; what stands behind -- are its arguments")
     tune.add_argument("--save", required=True, metavar="TUNED.json", help="write the configs here; see load_tuned")
     present = tune.add_mutually_exclusive_group()
     present.add_argument("--force", action="store_true", help="overwrite TUNED.json")

@@ -379,7 +379,7 @@ def kernel(x_ptr, n, C: tl.constexpr = 4):
         ("while True:\n    pass", errors.NotConstexprError, "is a compile-time value"),
         ("while tl.condition(C > 3):\n    pass", errors.NotConstexprError, "is a compile-time value"),
         ("kernel(x_ptr, n)", errors.UnsupportedLanguageConstruct, "end the recursion by a compile-time condition"),
-        ("a, b = n", errors.DTypeError, "cannot be taken apart"),
+        ("a, b = n", errors.DTypeError, "cannot unpack a single value into 2 names"),
         ("a = n.to(float)", errors.DTypeError, "write tl.float32"),
         ("a = n.to('int8')", errors.DTypeError, "write tl.int8"),
     ],

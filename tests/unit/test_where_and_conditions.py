@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright import diagnostics as errors
 from tilewright.runtime.building import nvrtc
+from written_kernels import written_kernel
 
 
 @triton.jit
@@ -172,3 +175,54 @@ def test_divisors_that_count_trips_become_numbers(run_everywhere: Any) -> None:
         "#pragma unroll 4",
         "#pragma unroll 4",
     )
+
+
+class Pair(NamedTuple):
+    low: Any
+    high: Any
+
+
+@triton.jit
+def ordered(p, q):
+    return Pair(p, q) if p < q else Pair(q, p)
+
+
+@triton.jit
+def tuples_by_condition(x_ptr, out_ptr, a, b, B: tl.constexpr):
+    """Numbers, tiles, loads of one side, tuples in tuples, and an item that is the same on both sides."""
+    i = tl.arange(0, B)
+    x = tl.load(x_ptr + i)
+    low, high = (a, b) if a < b else (b, a)
+    pair = ordered(a, b)
+    (first, second), k, same = ((x, x + i), 3, 7) if a < b else ((x * 2, tl.load(x_ptr + B + i)), b, 7)
+    WIDE: tl.constexpr = same if same == 7 else 0
+    tl.store(out_ptr + i, first + second * k + low * 100 + high * 1000 + (pair.high - pair.low) + WIDE)
+
+
+@pytest.mark.parametrize(("a", "b"), [(2, 5), (9, 4)])
+def test_a_ternary_chooses_tuples(run_everywhere: Any, a: int, b: int) -> None:
+    x = np.arange(32, dtype=np.int32) % 7
+    i = np.arange(16)
+    found = run_everywhere(tuples_by_condition, (1,), x, np.zeros(16, np.int32), a, b, B=16)[1]
+    first, second, k = (x[:16], x[:16] + i, 3) if a < b else (x[:16] * 2, x[16:], b)
+    low, high = min(a, b), max(a, b)
+    np.testing.assert_array_equal(found, first + second * k + low * 100 + high * 1000 + high - low + 7)
+
+
+@pytest.mark.parametrize(
+    ("sides", "said"),
+    [
+        ("(n, 1) if n > 3 else (n, 1, 2)", "with the condition: it is a tuple of 2 and a tuple of 3"),
+        ("(n, 1) if n > 3 else n", "with the condition: it is a tuple of 2 and a value of type i32"),
+        ("(n, 1) if n > 3 else (n, 1.5)", "inconsistent types i32 and fp32\n.*\n.*\n  help: cast one side"),
+        ("(n, 'a') if n > 3 else (n, 'b')", "changes its compile-time value with the condition"),
+        ("(p, n) if n > 3 else (tl.advance(p, (4,)), n)", "help: choose blocks with if and else"),
+    ],
+)
+def test_tuples_that_no_ternary_chooses(sides: str, said: str, tmp_path: Path) -> None:
+    header = "import tilewright as triton\nimport tilewright.language as tl\n@triton.jit\ndef kernel(x_ptr, n):\n"
+    body = f"p = tl.make_block_ptr(x_ptr, (n,), (1,), (0,), (4,), (0,))\ny = {sides}"
+    kernel = written_kernel(tmp_path / "sides.py", header, body)
+    with pytest.raises(errors.CompilationError, match=said) as caught:
+        kernel.translate("*fp32, i32")
+    assert "sides.py:6:" in str(caught.value) and "^" in str(caught.value)

@@ -14,7 +14,7 @@ from ..language.descriptors import BLOCK_POINTER_METHODS
 from ..language.descriptors import METHODS as DESCRIPTOR_METHODS
 from ..language.dtypes import PointerType
 from ..language.hints import shown
-from ..language.member_hints import instead_of_member, instead_of_tiles_member
+from ..language.member_hints import instead_of_member, instead_of_tiles_member, is_language
 from ..language.values import block_type, constexpr_type, tuple_type
 from .builder import Builder
 from .builtins_shape import reversed_axes
@@ -67,9 +67,8 @@ def _member(builder: Builder, base: Const, name: str, span: Span) -> Value:
     if name == "type" and is_own and (not base.is_plain or value is None or isinstance(value, (bool, int, float, str))):
         return Const(constexpr_type(value), is_plain=True)
     if missing is not None:
-        is_language = isinstance(value, ModuleType) and value.__name__.startswith("tilewright.")
-        cause = str(missing) if is_language else f"{_describe(value)} has no attribute {name!r}"
-        raise UnknownNameError(cause, span, "" if is_language else instead_of_member(value, name), builder.calls)
+        cause = str(missing) if is_language(value) else f"{_describe(value)} has no attribute {name!r}"
+        raise UnknownNameError(cause, span, instead_of_member(value, name), builder.calls)
     member = unwrap(member)
     is_watched = watch_member(builder, value, name, member)
     if isinstance(value, ModuleType):

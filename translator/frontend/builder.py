@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ..absent import closest
 from ..analysis.induction import without_broadcasts
 from ..artifact import Options, Target
 from ..diagnostics import DTypeError, NotConstexprError, Span, UndefinedVariableError, UnsupportedLanguageConstruct
@@ -134,8 +133,8 @@ class Builder(Draft):
         try:
             found = outer_value(function, name)
         except LookupError:
-            hint = self._instead_of_undefined(name)
-            raise UndefinedVariableError(f"{name} is not defined", span, hint, self.calls) from None
+            cause, hint = self._not_defined(name)
+            raise UndefinedVariableError(cause, span, hint, self.calls) from None
         watched = is_watched(unwrap(found))
         if watched:
             watch(self, function, name, found)
@@ -150,14 +149,12 @@ class Builder(Draft):
         same = repr(self.numbers.setdefault(name, number)) == repr(number)
         return Const(number, Name(name)) if same else value
 
-    def _instead_of_undefined(self, name: str) -> str:
-        """What to do about a name that nothing stands for: one that is assigned further down is not misspelled."""
+    def _not_defined(self, name: str) -> tuple[str, str]:
+        from ..language.member_hints import not_defined
         from .assigned import assigned_names
 
-        meant = closest(name, (*self.scope, *self.source.function.outer_names()))
-        if not meant or len(name) == 1 or name in assigned_names(self.source.definition):
-            return "define it before this line"
-        return f"did you mean {meant}?"
+        known = (*self.scope, *self.source.function.outer_names())
+        return not_defined(name, known, assigned_names(self.source.definition))
 
     def bind(self, name: str, value: Value, span: Span) -> None:
         """`name = value` as a plain assignment: numbers become scalars, run-time values get a variable."""

@@ -10,6 +10,7 @@ from ..ir.types import ValueType
 from ..language.dtypes import DType, PointerType
 from ..language.hints import no_condition, no_mask, shown
 from ..language.limits import ATOMIC_TYPES, EVICTION_POLICIES, LOAD_MODIFIERS, MEMORY_ORDERS, SCOPES, STORE_MODIFIERS
+from ..language.tile_hints import narrow_pointer
 from .builder import Builder
 from .shapes import cast_to, common_shape, describe, to_expr
 from .values import Const, Tuple, Value
@@ -96,7 +97,7 @@ def _store(builder: Builder, a: Arguments, span: Span) -> Value:
     _reject_const(builder, element, span)
     value = cast_to(to_expr(a["value"], span), element.element_ty, span)
     mask = _mask(builder, a["mask"], span)
-    args = _fitted(builder, pointer, [value, *([mask] if mask is not None else [])], span)
+    args = _fitted(builder, pointer, [value], mask, span)
     builder.effect(
         "store",
         args,
@@ -112,18 +113,15 @@ def _reject_const(builder: Builder, element: PointerType, span: Span) -> None:
         raise DTypeError("Cannot store to a constant pointer", span, "drop the annotation tl.const", builder.calls)
 
 
-def _fitted(builder: Builder, pointer: Expr, others: list[Expr], span: Span) -> tuple[Expr, ...]:
-    """Value and mask in the pointer's shape, which they may not widen."""
+def _fitted(builder: Builder, pointer: Expr, values: list[Expr], mask: Expr | None, span: Span) -> tuple[Expr, ...]:
+    """Values and mask in the pointer's shape, which they may not widen."""
     shape = pointer.type.shape
+    others = [*values, *([mask] if mask is not None else [])]
     for other in others:
-        if common_shape([shape, other.type.shape], span) != shape:
-            raise ShapeError(
-                f"Expected pointer argument to have shape {[int(s) for s in other.type.shape]}, it has "
-                f"{[int(s) for s in shape]}",
-                span,
-                "build the pointer from offsets of the whole tile, as ptr + offsets",
-                builder.calls,
-            )
+        common = common_shape([shape, other.type.shape], span)
+        if common != shape:
+            cause, remedy = narrow_pointer(common, "the mask" if other is mask else "the value", shape)
+            raise ShapeError(cause, span, remedy, builder.calls)
     return (pointer, *(broadcast_to(other, shape, span) for other in others))
 
 
@@ -135,7 +133,7 @@ def _atomic(kind: str):  # type: ignore[no-untyped-def]
         names = ("cmp", "val") if kind == "cas" else ("val",)
         values = [cast_to(to_expr(a[name], span), element.element_ty, span) for name in names]
         mask = _mask(builder, a["mask"], span) if "mask" in a else None
-        args = _fitted(builder, pointer, [*values, *([mask] if mask is not None else [])], span)
+        args = _fitted(builder, pointer, values, mask, span)
         sem = _option(builder, a["sem"], "sem", MEMORY_ORDERS, span)
         scope = _option(builder, a["scope"], "scope", SCOPES, span)
         type_ = ValueType(element.element_ty, pointer.type.shape)

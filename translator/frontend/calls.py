@@ -25,6 +25,7 @@ from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin, without_annotations
 from ..language.dtypes import DType, PointerType, int64
 from ..language.hints import uncallable, unfitting
+from ..language.member_hints import FAILED
 from ..language.tile_hints import other_number_of_results
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
@@ -120,8 +121,7 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
             found = target(*plain, **named)
         except Exception as error:
             cause = f"{getattr(target, '__name__', target)} failed at compile time: {error}"
-            remedy = "it is a function of Python, and called while the kernel is translated: see what it takes"
-            raise UnsupportedLanguageConstruct(cause, span, remedy, builder.calls) from None
+            raise UnsupportedLanguageConstruct(cause, span, FAILED, builder.calls) from None
         number = args[0] if target is int and args else None
         symbol = called_as(number.symbol, number.value, int64) if isinstance(number, Const) else None
         return known_value(found, symbol)

@@ -10,7 +10,8 @@ import libcst as cst
 from ..diagnostics import DTypeError, Span
 from ..ir.nodes import Assign, Expr, If, Use, Variable
 from ..ir.walk import used_variables
-from .aggregates import parts_of
+from ..language.tile_hints import ambiguous_truth
+from .aggregates import differing_parts, parts_of, with_parts
 from .builder import Builder
 from .carried import own_variables, settled
 from .draft import Scope
@@ -18,7 +19,9 @@ from .joined import merged
 from .returns import in_loop, to_the_end
 from .shapes import as_bool, elementwise, to_expr
 from .tree import below
-from .values import Const, Undefined, Value, is_static
+from .values import Const, Tuple, Undefined, Value, is_static
+
+CHOSEN = "chosen"  # what variables of a ternary's value are named after
 
 
 def scalar_condition(builder: Builder, value: Value, span: Span) -> Expr:
@@ -34,12 +37,8 @@ def scalar_condition(builder: Builder, value: Value, span: Span) -> Expr:
     if expr.type.numel == 1 and not expr.type.is_pointer:
         expr = only_element(builder, expr, span)
     if expr.type.is_tile:
-        raise DTypeError(
-            f"the condition is a tile of type {expr.type}; the truth of a tile is ambiguous",
-            span,
-            "use tl.where, or reduce the tile first with tl.max or tl.sum",
-            builder.calls,
-        )
+        cause, remedy = ambiguous_truth(expr.type)
+        raise DTypeError(cause, span, remedy, builder.calls)
     return as_bool(expr, span)
 
 
@@ -177,19 +176,43 @@ def conditional_value(builder: Builder, node: Any, condition: Value) -> Value:
     if isinstance(first, Const) and first.value is None and isinstance(second, Const) and second.value is None:
         builder.statements.append(If(builder.here, test, tuple(then), tuple(otherwise)))
         return Const(None)
-    one, other = to_expr(first, span), to_expr(second, span)
-    if one.type != other.type:
-        raise DTypeError(
-            f"Ternary expression with dynamic condition has inconsistent types {one.type} and {other.type}",
-            span,
-            "cast one side",
-            builder.calls,
-        )
-    if not then and not otherwise and not one.type.is_tile:
-        return elementwise("where", [test, one, other], span)
-    builder.not_elementwise()
-    target = builder.variable("chosen", one.type)
-    then.append(Assign(builder.here, (target,), one))
-    otherwise.append(Assign(builder.here, (target,), other))
-    builder.statements.append(If(builder.here, test, tuple(then), tuple(otherwise)))
-    return Use(target.type, target)
+    parts = [part.value for part in parts_of(first, CHOSEN)]
+    choices = _choices(builder, first, second, span)
+    if not then and not otherwise and not any(one.type.is_tile for one, _ in choices.values()):
+        chosen: list[Expr] = [elementwise("where", [test, one, other], span) for one, other in choices.values()]
+    else:
+        builder.not_elementwise()
+        names = parts_of(first, CHOSEN)
+        targets = [builder.variable(names[place].name, one.type) for place, (one, _) in choices.items()]
+        for target, (one, other) in zip(targets, choices.values(), strict=True):
+            then.append(Assign(builder.here, (target,), one))
+            otherwise.append(Assign(builder.here, (target,), other))
+        builder.statements.append(If(builder.here, test, tuple(then), tuple(otherwise)))
+        chosen = [Use(target.type, target) for target in targets]
+    for place, expr in zip(choices, chosen, strict=True):
+        parts[place] = expr
+    return with_parts(first, parts)
+
+
+def _choices(builder: Builder, first: Value, second: Value, span: Span) -> dict[int, tuple[Expr, Expr]]:
+    """What a ternary chooses between, by the place among the parts of its sides: of tuples, items that are the same stay.
+
+    Raises:
+      DTypeError: for sides of different types or forms, and for blocks.
+    """
+    if not isinstance(first, Tuple) and not isinstance(second, Tuple):
+        places = {0}
+    elif any(part.stays_expression for side in (first, second) for part in parts_of(side, CHOSEN)):
+        cause = "a ternary expression chooses between numbers, tiles, and tuples of these"
+        raise DTypeError(cause, span, "choose blocks with if and else", builder.calls)
+    else:
+        places = differing_parts(CHOSEN, first, second, "with the condition", span, builder.calls)
+    sides = [[part.value for part in parts_of(side, CHOSEN)] for side in (first, second)]
+    found = {}
+    for place in sorted(places):
+        one, other = to_expr(sides[0][place], span), to_expr(sides[1][place], span)
+        if one.type != other.type:
+            cause = f"Ternary expression with dynamic condition has inconsistent types {one.type} and {other.type}"
+            raise DTypeError(cause, span, "cast one side", builder.calls)
+        found[place] = (one, other)
+    return found

@@ -9,7 +9,8 @@ from ..ir.nodes import Call, Expr, Literal
 from ..ir.tiles import broadcast_to
 from ..ir.types import ValueType, symbol_of
 from ..language.dtypes import DType, Element, float32
-from ..language.hints import check_size, instead_of, shown
+from ..language.hints import check_size, described, instead_of
+from ..language.tile_hints import no_common_sides
 from ..ops.casts import check_cast, rounded
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
@@ -46,12 +47,7 @@ def describe(value: Value) -> str:
     """A value in words, for messages."""
     if isinstance(value, Expr):
         return f"a value of type {value.type}"
-    if isinstance(value, Const):
-        plain = value.value is None or isinstance(value.value, (int, float, str))
-        return f"the compile-time value {shown(value.value)}" if plain else shown(value.value)
-    words = {"BlockPointer": "block pointer", "Descriptor": "tensor descriptor"}
-    kind = type(value).__name__
-    return f"a {words.get(kind, kind.lower())}"
+    return described(value.value if isinstance(value, Const) else value)
 
 
 def placed(error: CompilationError, span: Span) -> CompilationError:
@@ -72,12 +68,8 @@ def common_shape(shapes: list[tuple[int, ...]], span: Span) -> tuple[int, ...]:
             if side == 1:
                 continue
             if result[axis] not in (1, side):
-                shown = " and ".join(str([int(s) for s in shape]) for shape in shapes if shape)
-                raise ShapeError(
-                    f"Cannot make shapes compatible: {shown} differ at axis {axis}: {result[axis]} and {int(side)}",
-                    span,
-                    "expand one of them with [:, None] or [None, :], or use equal block sizes",
-                )
+                cause, remedy = no_common_sides(shapes)
+                raise ShapeError(cause, span, remedy)
             if result[axis] == 1 or symbol_of(side):
                 result[axis] = side
     return of_fair_size(tuple(result), span)

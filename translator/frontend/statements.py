@@ -12,6 +12,7 @@ from ..diagnostics import ArgumentError, DTypeError, UnsupportedLanguageConstruc
 from ..ir.nodes import Assign, Expr, Note, Origin, Use, Variable
 from ..ir.walk import used_variables
 from ..language.hints import no_assignment
+from ..language.member_hints import not_as_many
 from ..language.tile_hints import defined_twice
 from .aggregates import parts_of, with_parts
 from .builder import Builder
@@ -106,9 +107,9 @@ def bind_target(builder: Builder, target: Any, value: Value) -> None:
         if any(isinstance(element, cst.StarredElement) for element in target.elements):
             raise builder.unsupported(target, "StarredTarget")
         if not isinstance(value, Tuple) or len(value.items) != len(target.elements):
-            found = f"{len(value.items)} values" if isinstance(value, Tuple) else "a single value"
-            cause = f"cannot unpack {found} into {len(target.elements)} names"
-            raise DTypeError(cause, span, "write as many names as there are values", builder.calls)
+            items = len(value.items) if isinstance(value, Tuple) else None
+            cause, remedy = not_as_many(items, len(target.elements))
+            raise DTypeError(cause, span, remedy, builder.calls)
         # All right sides are taken before any name changes: `a, b = b, a` exchanges.
         elements = [element.value for element in target.elements]
         values = [

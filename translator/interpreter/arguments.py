@@ -8,7 +8,7 @@ from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
 from ..language.constexpr import plain
 from ..language.dtypes import Element
 from ..language.hints import MAKE_CONSTANT, check_size, element_type, no_axis, no_condition, no_mask, no_side, shown
-from .tile import Known, Tile, as_tile
+from .tile import Known, Tile, as_tile, type_of
 
 Arguments = dict[str, Any]
 
@@ -24,7 +24,7 @@ def constant(value: Any, what: str) -> Any:
         return value.known
     if isinstance(value, Tile):
         raise NotConstexprError(
-            f"{what} must be known when the kernel is translated, but it is a value of type {value.element}",
+            f"{what} must be known when the kernel is translated, but it is a value of type {type_of(value)}",
             None,
             MAKE_CONSTANT,
         )
@@ -90,7 +90,7 @@ def mask_of(value: Any) -> Tile | None:
         raise DTypeError(cause, None, remedy)
     tile = value if isinstance(value, Tile) else as_tile(bool(value))
     if not tile.element.is_bool():
-        cause, remedy = no_mask(f"{tile.element}")
+        cause, remedy = no_mask(type_of(tile))
         raise DTypeError(cause, None, remedy)
     return tile
 

@@ -28,7 +28,7 @@ from ..ops.casts import numpy_type
 from ..ops.tf32 import round_to_tf32
 from . import accesses
 from .arguments import Arguments, constant, shape_of
-from .tile import Tile, as_tile
+from .tile import Tile, as_tile, type_of
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ def _method(name: str, rows: bool = False) -> Callable[[Arguments], Any]:
         value, shape = as_tile(a["value"]), access["pointer"].shape
         if value.shape not in ((), shape):
             raise ShapeError(
-                f"the value has the shape {list(value.shape)}, the descriptor's blocks the shape {list(shape)}",
+                f"the value has the type {type_of(value)}, the descriptor's blocks the shape {list(shape)}",
                 None,
                 "reshape it, or make a descriptor with another block_shape",
             )

@@ -11,10 +11,11 @@ import numpy as np
 from ..diagnostics import ArgumentKindError, DTypeError, KernelFaultError, ShapeError
 from ..frozen import frozen
 from ..language.dtypes import DType, PointerType
+from ..language.tile_hints import narrow_pointer
 from ..ops.casts import numpy_type
 from .mapped import first_without_memory
 from .places import user_line
-from .tile import ANYWHERE, Tile, broadcast, cast
+from .tile import ANYWHERE, Tile, broadcast, cast, type_of
 
 
 @frozen(eq=False)
@@ -148,7 +149,7 @@ def pointee(pointer: Tile, what: str) -> DType:
     """
     if not isinstance(pointer.element, PointerType):
         raise DTypeError(
-            f"Unsupported ptr type in tl.{what}: a value of type {pointer.element}",
+            f"Unsupported ptr type in tl.{what}: a value of type {type_of(pointer)}",
             None,
             "the first argument is a pointer, as x_ptr + offsets",
         )
@@ -159,11 +160,8 @@ def _fitted(tile: Tile, shape: tuple[int, ...], what: str) -> Tile:
     """A tile in the pointer's shape, which it may not widen."""
     (_, fitted) = broadcast([Tile(np.empty(shape, bool), tile.element), tile])
     if fitted.shape != shape:
-        raise ShapeError(
-            f"Expected pointer argument to have shape {list(fitted.shape)}, the shape of {what}; it has {list(shape)}",
-            None,
-            "build the pointer from offsets of the whole tile, as ptr + offsets",
-        )
+        cause, remedy = narrow_pointer(fitted.shape, what, shape)
+        raise ShapeError(cause, None, remedy)
     return fitted
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..diagnostics import (
     CompilationError,
+    DTypeError,
     Span,
     UndefinedVariableError,
     UnknownNameError,
@@ -21,7 +22,14 @@ from ..diagnostics import (
 )
 from ..kernel_function import KernelFunction, normalised
 from ..language.constexpr import plain
-from ..language.member_hints import NO_SUCH_ITEM, instead_of_member, instead_of_tiles_member
+from ..language.member_hints import (
+    FAILED,
+    NO_SUCH_ITEM,
+    NO_SUCH_KEY,
+    instead_of_member,
+    instead_of_tiles_member,
+    not_defined,
+)
 from ..language.values import tensor
 from ..outside import is_ours
 
@@ -79,29 +87,42 @@ def placed(error: Exception) -> CompilationError:
             error.calls = (*spans, *error.calls)
         return error
     if isinstance(error, NameError):
-        from .bound import why_gone
-
-        name = re.search(r"'(\w+)'", str(error))
-        why = why_gone(name[1], _variables(error.__traceback__)) if name else None
-        if why is not None:
-            return UndefinedVariableError(why[0], span, why[1], calls)
-        return UndefinedVariableError(str(error), span, "assign it before this line", calls)
+        cause, remedy = _undefined(error)
+        return UndefinedVariableError(cause, span, remedy, calls)
     if isinstance(error, AttributeError):
         return UnknownNameError(_in_words(error), span, _instead_of(error), calls)
     if isinstance(error, RecursionError):
         cause, remedy = "functions call each other without an end", "end the recursion by a compile-time condition"
         return UnsupportedLanguageConstruct(cause, span, remedy, calls)
-    cause, remedy = f"{type(error).__name__}: {_in_words(error)}", ""
     function = _function_outside(error.__traceback__)
+    if function is None and isinstance(error, LookupError):
+        is_key = isinstance(error, KeyError)
+        cause, remedy = (f"there is no key {error}", NO_SUCH_KEY) if is_key else (str(error), NO_SUCH_ITEM)
+        return DTypeError(cause, span, remedy, calls)
+    cause, remedy = f"{type(error).__name__}: {_in_words(error)}", ""
     if function is not None:
         code = function.tb_frame.f_code
         cause = f"{code.co_name} failed at compile time: {cause}"
         remedy = f"it is a function of Python, and failed at {code.co_filename}:{function.tb_lineno}"
     elif isinstance(error, ArithmeticError):
-        cause, remedy = f"cannot compute this at compile time: {cause}", "test the numbers first, with tl.static_assert"
-    elif isinstance(error, IndexError):
-        remedy = NO_SUCH_ITEM
+        cause = f"cannot compute this at compile time: {error}"
+        return DTypeError(cause, span, "test the numbers first, with tl.static_assert", calls)
+    elif (called := _called(error.__traceback__)) is not None:
+        cause, remedy = f"{getattr(called, '__name__', called)} failed at compile time: {_in_words(error)}", FAILED
     return UnsupportedLanguageConstruct(cause, span, remedy, calls)
+
+
+def _undefined(error: NameError) -> tuple[str, str]:
+    """What is wrong with a name, and what to do about it."""
+    from .bound import why_gone
+
+    frame = _innermost(error.__traceback__)
+    quoted = re.search(r"'(\w+)'", str(error))  # of a local variable, Python keeps no name beside the text
+    if frame is None or quoted is None:
+        return str(error), "define it before this line"
+    name, variables = quoted[1], frame.f_locals
+    known = [one for one in (*variables, *frame.f_globals) if not one.startswith(SUPPORT)]
+    return why_gone(name, variables) or not_defined(name, known, frame.f_code.co_varnames)
 
 
 def _function_outside(traceback: TracebackType | None) -> TracebackType | None:
@@ -118,6 +139,14 @@ def _function_outside(traceback: TracebackType | None) -> TracebackType | None:
     return found
 
 
+def _called(traceback: TracebackType | None) -> Any:
+    """The function in C that the innermost kernel's line called, where the error came from one; else None."""
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    is_called = traceback is not None and traceback.tb_frame.f_code.co_name == CALLS_PYTHON
+    return traceback.tb_frame.f_locals["function"] if traceback is not None and is_called else None
+
+
 def _instead_of(error: AttributeError) -> str:
     """What to write instead of a member that is not there."""
     if error.name is None:  # raised by hand, without a place
@@ -131,12 +160,12 @@ def _in_words(error: Exception) -> str:
     return re.sub(OURS, lambda name: "'tl.constexpr'" if name[1] == "constexpr" else "'tl.tensor'", str(error))
 
 
-def _variables(traceback: TracebackType | None) -> dict[str, Any]:
-    """The variables of the user's innermost frame."""
-    found: dict[str, Any] = {}
+def _innermost(traceback: TracebackType | None) -> FrameType | None:
+    """The user's innermost frame."""
+    found = None
     while traceback is not None:
         if SUPPORT in traceback.tb_frame.f_globals:
-            found = traceback.tb_frame.f_locals
+            found = traceback.tb_frame
         traceback = traceback.tb_next
     return found
 

@@ -81,6 +81,11 @@ def _renamed(module: CodeType, name: str) -> CodeType:
     return module.replace(co_consts=constants)
 
 
+def _form(target: ast.expr) -> Any:
+    """How the names of a target nest: a tuple for each tuple, None for a name."""
+    return tuple(map(_form, target.elts)) if isinstance(target, (ast.Tuple, ast.List)) else None
+
+
 class _Rewriter(ast.NodeTransformer):
     """Names in `compile_time` are declared `tl.constexpr`: what they are assigned stays a compile-time value.
 
@@ -126,6 +131,9 @@ class _Rewriter(ast.NodeTransformer):
             return self._refused("AttributeTarget", node)
         self.generic_visit(node)
         node.value = self._bound(node.targets[0], node.value)
+        if isinstance(node.targets[0], (ast.Tuple, ast.List)):
+            form = ast.copy_location(ast.Constant(_form(node.targets[0])), node.value)
+            node.value = self._call("taken_apart", node.value, form, at=node.targets[0])
         return node
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
@@ -209,7 +217,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
-        return self._call("negated", node.operand) if isinstance(node.op, ast.Not) else node
+        return self._call("negated", node.operand, at=node) if isinstance(node.op, ast.Not) else node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)

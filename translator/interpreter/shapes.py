@@ -15,7 +15,7 @@ from ..language.tile_hints import no_broadcast, no_reshape, no_single_number, no
 from ..ops.casts import numpy_type
 from .arguments import Arguments, axis_of, constant, dtype_of, shape_of
 from .program import running
-from .tile import Tile, apply, as_tile, broadcast, cast, number_tile
+from .tile import Tile, apply, as_tile, broadcast, cast, number_tile, type_of
 
 
 def _program(a: Arguments, indices: Callable[[], tuple[int, int, int]], name: str) -> Tile:
@@ -91,7 +91,7 @@ def _permute(a: Arguments) -> Tile:
         dims = dims[0]
     rank = len(tile.shape)
     if not dims and rank < 2:
-        cause, remedy = no_two_axes(f"{tile.element}{list(tile.shape) or ''}")
+        cause, remedy = no_two_axes(type_of(tile))
         raise ShapeError(cause, None, remedy)
     order = dims or (*range(rank - 2), rank - 1, rank - 2)
     if sorted(axis_of(axis, rank) for axis in order) != list(range(rank)):
@@ -136,7 +136,7 @@ def _pair(a: Arguments, names: tuple[str, str]) -> list[Tile]:
     pair = broadcast([as_tile(a[name]) for name in names])
     if pair[0].element != pair[1].element:
         raise DTypeError(
-            f"both tiles must have the same type, got {pair[0].element} and {pair[1].element}",
+            f"both tiles must have the same type, got {type_of(pair[0])} and {type_of(pair[1])}",
             None,
             "cast one of them, as y.to(x.dtype)",
         )
@@ -166,7 +166,7 @@ def _split(a: Arguments) -> tuple[Tile, Tile]:
     tile = as_tile(a["a"])
     if not tile.shape or tile.shape[-1] != 2:
         raise ShapeError(
-            f"tl.split takes a tile whose last side is 2, not {list(tile.shape)}",
+            f"tl.split takes a tile whose last side is 2, not {type_of(tile)}",
             None,
             "reshape it to (..., 2), or transpose it",
         )

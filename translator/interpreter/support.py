@@ -18,6 +18,7 @@ from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, plain, unwrap
 from ..language.dtypes import DType
 from ..language.hints import NO_RANGE, check_ordered, no_bounds, no_form, no_range_argument, uncallable
+from ..language.member_hints import not_as_many
 from ..language.targets import cuda_capability_geq
 from ..language.tile_hints import defined_twice
 from ..ops.casts import numpy_type
@@ -30,7 +31,7 @@ from .bound import ends as ends
 from .carried import Trips
 from .places import user_line
 from .program import running
-from .tile import Known, Tile, apply, as_tile
+from .tile import Known, Tile, apply, as_tile, type_of
 
 
 def assigned(value: Any) -> Any:
@@ -41,6 +42,22 @@ def assigned(value: Any) -> Any:
     if isinstance(value, (builtins.tuple, list)):
         items = [Known(item) if isinstance(plain(item), (bool, int, float)) else assigned(item) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else builtins.tuple(items)
+    return value
+
+
+def taken_apart(value: Any, form: Any) -> Any:
+    """What is assigned to several names, which nest as `form` says.
+
+    Raises:
+      DTypeError: unless it has as many items.
+    """
+    if form is not None:
+        items = value if isinstance(value, (builtins.tuple, list)) else None
+        if items is None or len(items) != len(form):
+            cause, remedy = not_as_many(None if items is None else len(items), len(form))
+            raise DTypeError(cause, None, remedy)
+        for item, names in zip(items, form, strict=True):
+            taken_apart(item, names)
     return value
 
 
@@ -106,8 +123,8 @@ def callee(function: Any) -> Any:
         return function
     if isinstance(function, MethodType) and isinstance(function.__self__, Tile):
         return function
-    if isinstance(function, partial) and isinstance(function.func, Builtin):
-        return function
+    if isinstance(function, partial) and function.args and _is_run_time(function.args[0]):
+        return function  # a method
     if isinstance(function, type) and issubclass(function, control.range):
         return partial(_range, function)
     if isinstance(function, type) and (hasattr(function, "_fields") or function is control.condition):
@@ -150,6 +167,8 @@ def _is_run_time(value: Any) -> bool:
 
 def _extremum(op: str, of_numbers: Callable[..., Any]) -> Callable[..., Any]:
     def function(*values: Any) -> Any:
+        if len(values) == 1 and isinstance(plain(values[0]), Tile):
+            return _at_compile_time(of_numbers, *values)
         items = [plain(value) for value in (values if len(values) > 1 else unwrap(values[0]))]
         if not any(isinstance(item, Tile) for item in items):
             check_ordered(items)
@@ -177,7 +196,8 @@ def _range(kind: type[control.range], *bounds: Any, **named: Any) -> control.ran
 
 
 def _length(value: Any) -> int:
-    return _at_compile_time(len, value) if isinstance(value, Tile) else len(unwrap(value))
+    value = unwrap(value)
+    return len(value) if isinstance(value, builtins.tuple) else _at_compile_time(len, value)
 
 
 def _is_instance(value: Any, classes: Any) -> bool:
@@ -211,7 +231,7 @@ _REPLACED: dict[Any, Any] = {
     builtins.range: partial(_range, control.range),
     builtins.len: _length,
     isinstance: _is_instance,
-    constexpr: compile_time,
+    constexpr: lambda value: _at_compile_time(constexpr, value) if isinstance(value, Tile) else compile_time(value),
     values.tuple: builtins.tuple,
     cuda_capability_geq: cuda_capability_geq,
     getattr: _attribute(getattr),
@@ -269,7 +289,7 @@ def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:
     elements = [bound.element for bound in bounds if isinstance(bound.element, DType)]
     types = [element for element in elements if element.is_int() and not element.is_bool()]
     if len(types) < len(bounds) or any(bound.shape for bound in bounds):
-        shown = [f"{bound.element}{list(bound.shape) or ''}" for bound in bounds]
+        shown = [type_of(bound) for bound in bounds]
         cause, remedy = no_bounds(shown, any(bound.shape for bound in bounds))
         raise DTypeError(cause, None, remedy)
     common = reduce(promote, types)

@@ -17,6 +17,7 @@ from ..language.dtypes import DType, Element, PointerType, int1, int64
 from ..language.hints import (
     KNOWN_INDEX,
     check_size,
+    described,
     instead_of,
     no_assignment,
     no_form,
@@ -24,9 +25,9 @@ from ..language.hints import (
     no_order,
     no_power,
     no_two_axes,
-    shown,
     too_few_axes,
 )
+from ..language.tile_hints import ambiguous_truth, no_common_sides
 from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type, rounded
 from ..ops.promotion import literal_type
@@ -87,7 +88,7 @@ class Tile(tensor):
           ShapeError: when there are not two.
         """
         if len(self.shape) < 2:
-            cause, remedy = no_two_axes(f"{self.element}{list(self.shape) or ''}")
+            cause, remedy = no_two_axes(type_of(self))
             raise ShapeError(cause, None, remedy)
         return self.like(self.values.T)
 
@@ -142,11 +143,8 @@ class Tile(tensor):
 
     def __bool__(self) -> bool:
         if self.values.size != 1:
-            raise AmbiguousTruthError(
-                f"the condition is a tile of shape {list(self.shape)}; the truth of a tile is ambiguous",
-                None,
-                "use tl.where, or reduce the tile first with tl.max or tl.sum",
-            )
+            cause, remedy = ambiguous_truth(type_of(self))
+            raise AmbiguousTruthError(cause, None, remedy)
         return bool(self.values.reshape(()) != 0)
 
     def __hash__(self) -> int:
@@ -169,7 +167,7 @@ class Tile(tensor):
         Raises:
           NotConstexprError: always.
         """
-        cause = f"an index must be known when the kernel is translated, but it is a value of type {self.element}"
+        cause = f"an index must be known when the kernel is translated, but it is a value of type {type_of(self)}"
         raise NotConstexprError(cause, None, KNOWN_INDEX)
 
     def __getattr__(self, name: str) -> Any:
@@ -178,7 +176,7 @@ class Tile(tensor):
         if name in language.METHODS:
             return partial(language.METHODS[name], self)
         later = " yet" if name in language.NOT_YET else ""
-        raise AttributeError(f"a value of type {self.element} has no attribute {name!r}{later}")
+        raise AttributeError(f"a value of type {type_of(self)} has no attribute {name}{later}")
 
 
 class Known(Tile):
@@ -196,6 +194,11 @@ class Known(Tile):
         return self.known.__index__()  # type: ignore[no-any-return]
 
 
+def type_of(tile: Tile) -> str:
+    """The type of a tile in words, with its shape."""
+    return f"{tile.element}{list(tile.shape) or ''}"
+
+
 def as_tile(value: Any) -> Tile:
     """A value as a tile; numbers get the type that they have on their own.
 
@@ -207,7 +210,7 @@ def as_tile(value: Any) -> Tile:
         return value
     if isinstance(value, (bool, int, float)):
         return number_tile(value, literal_type(value))
-    raise DTypeError(f"expected a number or a tile, got {shown(value)}", None, instead_of(value))
+    raise DTypeError(f"expected a number or a tile, got {described(value)}", None, instead_of(value))
 
 
 def cast(tile: Tile, element: Element, rounding: str | None = None, bitcast: bool = False) -> Tile:
@@ -239,12 +242,8 @@ def broadcast(tiles: list[Tile]) -> list[Tile]:
     try:
         arrays = np.broadcast_arrays(*(tile.values for tile in tiles))
     except ValueError:
-        shown = " and ".join(str(list(tile.shape)) for tile in tiles)
-        raise ShapeError(
-            f"Cannot make shapes compatible: {shown}",
-            None,
-            "expand one of them with [:, None] or [None, :], or use equal block sizes",
-        ) from None
+        cause, remedy = no_common_sides(tile.shape for tile in tiles)
+        raise ShapeError(cause, None, remedy) from None
     check_size(arrays[0].shape)
     return [tile.like(array) for array, tile in zip(arrays, tiles, strict=True)]
 
@@ -309,13 +308,13 @@ def binary(op_name: str, left: Any, right: Any, wraps: bool = False) -> Tile:
     pointer, offset = (left, right) if pointers[0] else (right, left)
     number = as_tile(offset)
     if all(pointers) or op_name not in ("add", "sub") or (op_name == "sub" and not pointers[0]):
-        raise DTypeError(
-            f"invalid operands of type {as_tile(left).element} and {as_tile(right).element}",
-            None,
-            "a pointer takes only + and - with an integer; did you forget tl.load?",
+        words = (
+            f"a value of type {type_of(one)}" if isinstance(one, Tile) else described(one) for one in (left, right)
         )
+        cause = f"invalid operands: {' and '.join(words)}"
+        raise DTypeError(cause, None, "a pointer takes only + and - with an integer; did you forget tl.load?")
     if not number.element.is_int():
-        raise DTypeError(f"a pointer moves by integers, not by {number.element}", None, "cast the offset")
+        raise DTypeError(f"a pointer moves by integers, not by {type_of(number)}", None, "cast the offset")
     if op_name == "sub":
         number = apply("neg", [number])
     base, steps = broadcast([as_tile(pointer), cast(number, int64)])
@@ -332,7 +331,7 @@ def _operator(op_name: str, swap: bool = False) -> Callable[[Tile, Any], Any]:
         if op_name in _COMPARED and (other is None or isinstance(other, (str, DType, PointerType))):
             if op_name in ("eq", "ne"):
                 return NotImplemented  # a tile is never equal to None, a string or a type
-            cause, remedy = no_order(f"a value of type {self.type}", shown(other), other is None)
+            cause, remedy = no_order(f"a value of type {self.type}", described(other), other is None)
             raise DTypeError(cause, None, remedy)
         return binary(op_name, other, self) if swap else binary(op_name, self, other)
 

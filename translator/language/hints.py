@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from types import ModuleType, NoneType
 from typing import Any
 
@@ -14,9 +15,9 @@ from . import control
 from .constexpr import constexpr
 from .dtypes import DTYPES_BY_NAME, DTYPES_BY_WORD, DType, Element, PointerType, of_this_gpu
 from .limits import MOST_ELEMENTS
+from .missing import BY_OTHER_MEANS, TYPES
 from .values import PropagateNan, tensor
 
-_CONVERSIONS = {"int": "int32", "float": "float32", "bool": "int1"}
 _MODULES = {"tilewright": "triton", "tilewright.language": "tl"}  # as kernels call them
 _STATIC_INTEGER = "each is a compile-time integer: a number, or a parameter that is annotated tl.constexpr"
 MAKE_CONSTANT = "pass it as a parameter annotated tl.constexpr, or use a literal"
@@ -112,17 +113,34 @@ def element_type(value: Any) -> Element:
     if isinstance(dtype, (DType, PointerType)):
         return of_this_gpu(dtype)
     named = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype).rpartition(".")[2]
-    word = _CONVERSIONS.get(named, named)  # of a type of Python, NumPy or torch
+    word = TYPES.get(named, named)  # of a type of Python, NumPy or torch
     meant = word if word in DTYPES_BY_WORD else closest(word, DTYPES_BY_WORD)
     remedy = f"write tl.{meant}" if meant else "write one of tl's types"
     raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}", None, remedy)
 
 
-_INSTEAD_OF_OBJECTS = {  # by what the frontend and the interpreter both call them
+# By what the frontend and the interpreter both call them; a tuple of the interpreter's is Python's own.
+_OBJECTS = {
+    "BlockPointer": "a block pointer",
+    "Descriptor": "a tensor descriptor",
+    "Method": "a method",
+    "Tuple": "a tuple",
+}
+_INSTEAD_OF_OBJECTS = {
     "BlockPointer": "read it with tl.load",
     "Descriptor": "read a block of it, as x.load([row, column])",
     "Method": "call it, with parentheses",
 }
+
+
+def described(value: Any) -> str:
+    """What stands where a number or a tile is needed, in words: a compile-time value, or an object of a kernel."""
+    if isinstance(value, (tuple, list)):
+        return "a tuple"
+    if type(value).__name__ in _OBJECTS:
+        return _OBJECTS[type(value).__name__]
+    is_plain = value is None or isinstance(value, (int, float, str))
+    return f"the compile-time value {shown(value)}" if is_plain else shown(value)
 
 
 def instead_of(value: Any) -> str:
@@ -286,13 +304,18 @@ def uncallable(function: Any) -> tuple[str, str]:
         return "tl.tensor is the class of tiles and cannot be called", "make a tile with tl.full, tl.zeros or tl.arange"
     if function is constexpr:
         return "tl.constexpr of a value that is known at run time only", "pass it as a parameter annotated tl.constexpr"
+    if isinstance(function, partial):
+        name = shown(function.func)
+        return f"{name} is called by way of functools.partial", f"write a @triton.jit function that calls {name}"
     name = getattr(function, "__name__", repr(function))
     cause = f"{name} is a Python function and its arguments are known at run time only"
     library = (getattr(function, "__module__", None) or type(function).__module__).partition(".")[0]
     if library not in _LIBRARIES:
         return cause, f"Did you forget to add @triton.jit to {name}?"
-    if name in _CONVERSIONS:
-        return cause, f"convert with x.to(tl.{_CONVERSIONS[name]})"
+    if name in TYPES:
+        return cause, f"convert with x.to(tl.{TYPES[name]})"
+    if name in BY_OTHER_MEANS:
+        return cause, BY_OTHER_MEANS[name]
     from .. import language
 
     if name in language.__all__:

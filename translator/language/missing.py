@@ -24,6 +24,29 @@ _UNTIL_THEN = {
     "smid": "number programs by tl.program_id",
     "convert_custom_float8_sm70 convert_custom_float8_sm80": "cast with x.to(dtype), to tl.float8e4nv or tl.float8e5",
 }
+# Names of NumPy's and torch's, by what to write in a kernel.
+_BY_OTHER_MEANS = {
+    "mean": "divide the sum, as tl.sum(x, axis) / N",
+    "var std": "take the mean of squares, as tl.sum(d * d, axis) / N of the differences d from the mean",
+    "prod": "reduce with a function of your own, as tl.reduce(x, axis, combine)",
+    "any": "take the maximum, as tl.max(condition.to(tl.int32), axis) > 0",
+    "all": "take the minimum, as tl.min(condition.to(tl.int32), axis) > 0",
+    "ones ones_like": "write tl.full(shape, 1, dtype)",
+    "empty empty_like": "write tl.zeros(shape, dtype)",
+    "matmul mm bmm": "write tl.dot(x, y)",
+    "transpose swapaxes": "write tl.trans(x), or tl.permute(x, order)",
+    "concat concatenate": "write tl.cat(x, y)",
+    "stack": "write tl.join(x, y), whose last side is 2",
+    "tril triu": "choose by the indices, as tl.where(rows[:, None] >= cols[None, :], x, 0)",
+    "relu": "write tl.maximum(x, 0)",
+    "silu swish": "write x * tl.sigmoid(x)",
+    "square": "write x * x",
+    "sign": "compare, as (x > 0).to(tl.int32) - (x < 0).to(tl.int32)",
+    "clip": "write tl.clamp(x, low, high)",
+}
+# Types of Python's and torch's, by those of the language.
+TYPES = {"bool": "int1", "int": "int32", "long": "int64", "half": "float16", "float": "float32", "double": "float64"}
+BY_OTHER_MEANS = {name: instead for names, instead in _BY_OTHER_MEANS.items() for name in names.split()}
 NOT_YET = {name: instead for names, instead in _UNTIL_THEN.items() for name in names.split()}
 
 
@@ -40,6 +63,10 @@ def missing_name(
         return unfound(f"{module} has no {name!r}; it is tl.extra.libdevice.{name}")
     if name in language:
         return unfound(f"{module} has no {name!r}; it is tl.{name}")
+    if module == "tl" and name in TYPES:
+        return unfound(f"{module} has no {name!r}; write tl.{TYPES[name]}")
+    if module == "tl" and name in BY_OTHER_MEANS:
+        return unfound(f"{module} has no {name!r}; {BY_OTHER_MEANS[name]}")
     if "experimental" in name:
         return unfound(
             f"{module} has no {name!r}, which Triton has taken out: tensor descriptors are tl.make_tensor_descriptor and, as "

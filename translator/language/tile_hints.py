@@ -19,6 +19,32 @@ def no_single_number(type_: object) -> Said:
     return f"item() takes a tile of one number, not {type_}", "reduce it first, as with tl.sum"
 
 
+def no_common_sides(shapes: Iterable[Sequence[int]]) -> Said:
+    """For tiles whose shapes do not go together: the first axis, counted in the longest, whose sides differ."""
+    shapes = [_sides(shape) for shape in shapes if shape]
+    cause = f"Cannot make shapes compatible: {' and '.join(map(str, shapes))}"
+    rank = max(map(len, shapes))
+    for axis in range(rank):
+        own = [shape[axis - rank + len(shape)] for shape in shapes if axis >= rank - len(shape)]
+        sides = list(dict.fromkeys(side for side in own if side != 1))
+        if len(sides) > 1:
+            cause = f"{cause} differ at axis {axis}: {sides[0]} and {sides[1]}"
+            break
+    return cause, "expand one of them with [:, None] or [None, :], or use equal block sizes"
+
+
+def ambiguous_truth(type_: object) -> Said:
+    """For a tile of several elements as a condition."""
+    cause = f"the condition is a tile of type {type_}; the truth of a tile is ambiguous"
+    return cause, "use tl.where, or reduce the tile first with tl.max or tl.sum"
+
+
+def narrow_pointer(shape: Iterable[int], what: str, own: Iterable[int]) -> Said:
+    """For a pointer of fewer elements than what is to be stored, or its mask."""
+    cause = f"Expected pointer argument to have shape {_sides(shape)}, the shape of {what}; it has {_sides(own)}"
+    return cause, "build the pointer from offsets of the whole tile, as ptr + offsets"
+
+
 def no_broadcast(type_: object, shape: Sequence[int]) -> Said:
     """For a tile that does not fit a shape."""
     remedy = "a side is the same in both or 1: x[:, None] and x[None, :] add an axis of side 1"

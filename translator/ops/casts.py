@@ -61,7 +61,11 @@ def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: 
         other = wanted if isinstance(source, PointerType) else source
         asked = isinstance(source, PointerType) and other == int1 and not bitcast  # whether it points to anything
         if isinstance(other, DType) and other.bits != 64 and not asked:
-            remedy = "did you forget tl.load?" if isinstance(source, PointerType) else ""
+            of_pointer = isinstance(source, PointerType)
+            of_number = (
+                "an address is an int64: cast with x.to(tl.int64) first; what a pointer points to has dtype.element_ty"
+            )
+            remedy = "did you forget tl.load?" if of_pointer else of_number
             raise DTypeError(
                 f"cannot cast {source} to {wanted}: pointers convert to 64-bit integers only", None, remedy
             )

@@ -128,7 +128,8 @@ def adapted(literal: int | float | bool, tensor: DType) -> DType:
             raise DTypeError(
                 f"Scalar {literal} is out of range for type {tensor.word}",
                 None,
-                "cast the other operand to a wider one, as x.to(tl.int64)",
+                f"cast the other operand to {'a wider one, as' if tensor.bits < 64 else 'one that can hold it, as'} "
+                f"x.to(tl.{'int64' if tensor.bits < 64 else 'uint64' if 0 <= literal < 2**64 else 'float64'})",
             )
     return tensor
 
