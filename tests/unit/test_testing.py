@@ -26,6 +26,9 @@ def test_do_bench_takes_wall_time_without_a_gpu() -> None:
     assert testing.do_bench(lambda: time.sleep(0.001), warmup=0, rep=0, return_mode="min") >= 1
     with pytest.raises(ValueError, match="return_mode is 'middle'"):
         testing.do_bench(lambda: pytest.fail("measured"), return_mode="middle")
+    for fraction in (-0.5, 1.5, 20, float("nan")):  # percent, for example
+        with pytest.raises(ValueError, match=rf"quantiles has {fraction}; it must have fractions"):
+            testing.do_bench(lambda: pytest.fail("measured"), quantiles=[0.5, fraction])
 
 
 def test_gradients_are_dropped_before_every_call() -> None:
