@@ -142,11 +142,9 @@ def tuned_text(results: Iterable[Result], others: Iterable[dict[str, Any]] = ())
 
 
 def _json(content: Any) -> str:
-    """Indented, but for rows of numbers."""
+    """Indented, but for rows of numbers: lists that begin with a line break, which no string has in JSON."""
     text = json.dumps(content, indent=1)
-    return re.sub(
-        r"\[[\d\s.,e+-]+\]", lambda row: re.sub(r"\s+", " ", row[0]).replace("[ ", "[").replace(" ]", "]"), text
-    )
+    return re.sub(r"\[\n([\d\s.,e+-]+)\]", lambda row: f"[{' '.join(row[1].split())}]", text)
 
 
 def _place(entry: dict[str, Any]) -> tuple[str, str, str]:
