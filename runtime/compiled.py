@@ -22,13 +22,14 @@ from tilewright.language.constexpr import plain, unwrap
 from tilewright.outputs import check_outputs, write_output
 from tilewright.outside import outer_value
 from tilewright.runtime.arguments.arrays import HOST, UNKNOWN
-from tilewright.runtime.arguments.specialise import Call
+from tilewright.runtime.arguments.specialise import Call, specialise
 from tilewright.runtime.building.assembly import Assembly
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LOAD_HOOKS, LaunchMetadata
 from tilewright.runtime.launching.fast_text import hold
-from tilewright.runtime.launching.grid_sizes import check_can_wait
+from tilewright.runtime.launching.grid_sizes import check_can_wait, grid_sizes
 from tilewright.runtime.launching.host_expressions import condition
 from tilewright.runtime.launching.tensor_maps import integer_places
+from tilewright.runtime.options import OPTION_NAMES
 from tilewright.runtime.placement import check_memory, device_of
 from tilewright.runtime.specialisations import Specialisation
 from tilewright.runtime.tracebacks import outermost
@@ -223,26 +224,28 @@ class CompiledKernel:
             self._fast = FastPath(self._origin.function, self)
         return hold(self._fast.function, () if grid is None else grid)
 
-    def launch_checked(self, *args: Any, grid: Any, stream: Any = None, **kwargs: Any) -> CompiledKernel:
+    def launch_checked(self, /, *args: Any, grid: Any, **kwargs: Any) -> CompiledKernel:
         """Launches this specialisation on all arguments of the kernel, or on those that are no compile-time values.
 
         Raises:
-          ArgumentKindError: when they need another one.
+          ArgumentKindError: when they, or the options, need another one.
           DeviceError: when they lie elsewhere.
         """
-        from tilewright.runtime.launching.grid_sizes import grid_sizes
-
         function = self._origin.function
-        args = self._completed(args) if not kwargs else args
-        call = function.call_of(args, kwargs)
+        if kwargs.keys().isdisjoint(function.arg_names):
+            args = self._completed(args)
+        bound, options, stream = function.bind(args, kwargs)
+        call = specialise(function, bound)
         self._check_place(call)
-        if call.key != self._origin.key or not self.fits(call):
+        own = self.specialisation.options
+        is_other = any(getattr(options, name) != getattr(own, name) for name in OPTION_NAMES & kwargs.keys())
+        if call.key != self._origin.key or is_other or not self.fits(call):
             raise ArgumentKindError(
                 f"these arguments need another specialisation of {self.name} than the one that was compiled; "
                 f"{self.name}[grid](…) of the function itself finds or makes it"
             )
         self.check_globals()
-        sizes = grid_sizes(grid, dict(zip(function.arg_names, args, strict=False)) | kwargs)
+        sizes = grid_sizes(grid, bound)
         if 0 not in sizes:
             self.launch(sizes, call, stream)
         return self

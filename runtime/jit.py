@@ -188,7 +188,7 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
 
     def _launch(self, args: tuple[Any, ...], grid: Any, warmup: bool, kwargs: dict[str, Any]) -> Launched:
         with preparing():
-            bound, options, stream = self._bind(args, kwargs)
+            bound, options, stream = self.bind(args, kwargs)
             sizes = grid_sizes(grid, bound)
             if warmup:
                 bound |= {p.name: MockTensor.wrap_dtype(bound[p.name]) for p in self.params if not p.is_constexpr}
@@ -268,7 +268,7 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
 
     def call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """The specialisation that arguments need."""
-        return specialise(self, self._bind(args, kwargs)[0])
+        return specialise(self, self.bind(args, kwargs)[0])
 
     def compiled_for(
         self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target | None = None
@@ -288,7 +288,7 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         made = read(self, specialization_data, "cuda" if mode == "gpu" else "cpu", target_of(mode, device).name)
         return self.compiled_for(made.arguments, made.options, mode, device)
 
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], Options, Any]:
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], Options, Any]:
         """Arguments by parameter name, options, and the stream."""
         names = set(self.arg_names)
         unknown = [name for name in kwargs if name not in names and name not in ACCEPTED]

@@ -234,6 +234,24 @@ def test_a_compiled_kernel_knows_its_compile_time_values() -> None:
             compiled[(1,)](*wrong)
 
 
+@triton.jit
+def streamed_kernel(x_ptr, stream, n, B: tl.constexpr = 8):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(x_ptr + i, stream, mask=i < n)
+
+
+def test_a_compiled_kernel_takes_arguments_as_the_kernel_itself_does() -> None:
+    """A grid that is a function sees defaults, and a parameter may have the name of an option."""
+    x = np.zeros(32, np.float32)
+    compiled = streamed_kernel.warmup(tl.float32, 2.0, 24)
+    for given in ((x, 3.0, 24), (x, 3.0, 24, 8)):
+        x[:] = 0
+        compiled[lambda arguments: (triton.cdiv(arguments["n"], arguments["B"]),)](*given)
+        assert (x == 3).sum() == 24
+    compiled[(1,)](x, stream=5.0, n=24)
+    assert (x == 5).sum() == 8
+
+
 class Shown:
     """An object that shows less than it has."""
 
