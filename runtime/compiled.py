@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.absent import absent
-from tilewright.artifact import Argument, Artifact, Options, launch_conditions
+from tilewright.artifact import Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError, DeviceError, GlobalChangedError, LaunchError
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction
@@ -38,7 +38,6 @@ from tilewright.runtime.tracing import RecordedLaunch, recording
 if TYPE_CHECKING:
     from tilewright.runtime.building.nvrtc import Cubin
     from tilewright.runtime.cpu import Buffer
-    from tilewright.runtime.jit import JITFunction
     from tilewright.runtime.launching.fast_path import FastPath
     from tilewright.runtime.launching.launcher import Launcher
 
@@ -51,15 +50,6 @@ class Metadata(Options):
     target: str = ""
     shared: int = 0
     hash: str = ""
-
-
-@frozen
-class Origin:
-    """The function that a compiled kernel was made from, what it was specialised to, and the key of that."""
-
-    function: JITFunction
-    arguments: tuple[Argument, ...]
-    key: tuple[Any, ...]
 
 
 def _differ(now: Any, before: Any) -> bool:
@@ -97,6 +87,7 @@ class CompiledKernel:
     """One specialisation: its text, its machine code where it has one, and how to launch it.
 
     Attributes:
+      specialisation: what it was compiled for.
       source: the generated CUDA.
       name: the kernel's name.
       metadata: the options it was translated with, and facts about the text.
@@ -106,18 +97,17 @@ class CompiledKernel:
       launcher: launches on the GPU; None in the other modes.
     """
 
-    def __init__(self, artifact: Artifact, options: Options, mode: str, device: int, origin: Origin) -> None:
+    def __init__(self, artifact: Artifact, specialisation: Specialisation) -> None:
         """Compiles for the GPU in mode "gpu"; the CPU's library is built at the first launch."""
-        self.artifact, self.mode, self.device, self._origin = artifact, mode, max(device, 0), origin
+        options, place = specialisation.options, specialisation.placement
+        self.artifact, self.specialisation = artifact, specialisation
+        self.mode, self.device = place.mode, max(place.device, 0)
         self.source, self.name = artifact.source, artifact.kernel_name
         digest = hashlib.sha256(artifact.source.encode()).hexdigest()
         self.metadata = Metadata(
             **asdict(options), name=self.name, target=artifact.target, hash=digest,
             shared=artifact.shared_bytes + artifact.static_shared_bytes,
         )  # fmt: skip
-        self.specialisation = Specialisation(
-            origin.function, origin.arguments, options, "cuda" if mode == "gpu" else "cpu", artifact.target
-        )
         self.is_new = True  # until a launch has told those who asked
         self._cubin: Cubin | None = None
         self._is_built = False  # the CPU's library
@@ -126,7 +116,7 @@ class CompiledKernel:
         conditions = launch_conditions(artifact) if options.guards else ()
         self.conditions = condition(conditions, integer_places(artifact)) if conditions else None
         known: dict[str, str | bytes] = {"cu": self.source}
-        if mode == "gpu":
+        if self.mode == "gpu":
             known["cubin"] = self._load()
         else:
             from tilewright.runtime import cpu  # now, since no fork is to find it half imported (see `forks`)
@@ -170,16 +160,13 @@ class CompiledKernel:
         """
         from tilewright.emit.host import host_header, with_host_function
         from tilewright.pipeline import translate
-        from tilewright.schedule.targets import find_target
 
         outputs = [Path(output) for output in (path, header) if output]
-        check_outputs(outputs, force, "pass force=True to overwrite it", Path(self._origin.function.path))
+        made = self.specialisation
+        check_outputs(outputs, force, "pass force=True to overwrite it", Path(made.function.path))
         artifact = self.artifact
         if name:
-            target = find_target(artifact.target)
-            artifact = translate(
-                self._origin.function, self._origin.arguments, self.specialisation.options, target, name
-            )
+            artifact = translate(made.function, made.arguments, made.options, made.target, name)
         for output, text in zip(outputs, (with_host_function(artifact).source, host_header(artifact)), strict=False):
             write_output(output, text)
 
@@ -221,7 +208,7 @@ class CompiledKernel:
         if self._fast is None:
             from tilewright.runtime.launching.fast_path import FastPath
 
-            self._fast = FastPath(self._origin.function, self)
+            self._fast = FastPath(self.specialisation.function, self)
         return hold(self._fast.function, () if grid is None else grid)
 
     def launch_checked(self, /, *args: Any, grid: Any, **kwargs: Any) -> CompiledKernel:
@@ -231,15 +218,15 @@ class CompiledKernel:
           ArgumentKindError: when they, or the options, need another one.
           DeviceError: when they lie elsewhere.
         """
-        function = self._origin.function
+        own, function = self.specialisation, self.specialisation.function
         if kwargs.keys().isdisjoint(function.arg_names):
             args = self._completed(args)
         bound, options, stream = function.bind(args, kwargs)
         call = specialise(function, bound)
         self._check_place(call)
-        own = self.specialisation.options
-        is_other = any(getattr(options, name) != getattr(own, name) for name in OPTION_NAMES & kwargs.keys())
-        if call.key != self._origin.key or is_other or not self.fits(call):
+        given = OPTION_NAMES & kwargs.keys()
+        is_other = any(getattr(options, name) != getattr(own.options, name) for name in given)
+        if call.key != own.argument_key or is_other or not self.fits(call):
             raise ArgumentKindError(
                 f"these arguments need another specialisation of {self.name} than the one that was compiled; "
                 f"{self.name}[grid](…) of the function itself finds or makes it"
@@ -256,19 +243,19 @@ class CompiledKernel:
         Raises:
           DeviceError: names both places.
         """
-        check_memory(call)
-        own, device = self.device if self.mode == "gpu" else HOST, device_of(call)
+        check_memory(call.arrays)
+        own, device = self.specialisation.placement.device, device_of(call.arrays)
         if call.arrays and device != own:
             where, here = ("the CPU" if one == HOST else f"cuda:{one}" for one in (device, own))
             raise DeviceError(f"{self.name} was compiled for {here}, and the arrays of this launch lie on {where}")
 
     def _completed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """All arguments, where the compile-time ones were left out: their values are known here."""
-        function = self._origin.function
+        function = self.specialisation.function
         if len(args) != len(function.params) - len(function.constexprs):
             return args
         given = iter(args)
-        known = zip(function.params, self._origin.arguments, strict=True)
+        known = zip(function.params, self.specialisation.arguments, strict=True)
         return tuple(getattr(one, "value", None) if p.is_constexpr else next(given) for p, one in known)
 
     def fits(self, call: Call) -> bool:
@@ -314,7 +301,7 @@ class CompiledKernel:
 
     def _launch_metadata(self, grid: tuple[int, int, int], call: Call, stream: Any) -> LaunchMetadata:
         own = {"name": self.name, "grid": grid, "stream": self._stream(stream, call) if self.mode == "gpu" else 0}
-        describe = self._origin.function.launch_metadata
+        describe = self.specialisation.function.launch_metadata
         values = dict(zip((p.name for p in self.artifact.parameters), call.values, strict=True))
         return LaunchMetadata(own | (describe(grid, self.metadata, values) if describe else {}))
 

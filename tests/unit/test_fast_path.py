@@ -10,6 +10,7 @@ import itertools
 import os
 import random
 import struct
+import sys
 import threading
 import types
 from pathlib import Path
@@ -203,6 +204,9 @@ def specialised() -> None:
             except ArgumentKindError:
                 continue
             raise AssertionError(wrong)
+    os.environ["STUB_DEVICES"] = "2"
+    sys.modules["torch"].cuda.current_device = lambda: 1
+    assert kernel.compile("*fp32:16, *fp32:16, i32, i64, fp32, i1, 16, 0.0").device == 1
 
 
 def surroundings() -> None:

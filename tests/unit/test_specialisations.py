@@ -15,7 +15,8 @@ from tilewright.artifact import Options
 from tilewright.diagnostics import SpecializationDataError
 from tilewright.runtime import placement
 from tilewright.runtime.arguments.arrays import HOST
-from tilewright.runtime.specialisations import Specialisation, read
+from tilewright.runtime.placement import ON_HOST, Placement
+from tilewright.runtime.specialisations import read, specialisation_for
 from tilewright.tools.tensor_descriptor import TensorDescriptor
 
 
@@ -42,7 +43,7 @@ def test_what_is_compiled_can_be_listed_and_forgotten() -> None:
     compiled = [kernel[(1,)](x, n, 2.0, N=16) for n in (16, 5, 7, 32)]
     known = kernel.device_caches[0][0]
     assert len(known) == 2 and list(kernel.device_caches) == [0] and set(known.values()) == set(compiled)
-    assert compiled[0].specialisation.key in known and known[compiled[1].specialisation.key] is compiled[1]
+    assert compiled[0].specialisation.name in known and known[compiled[1].specialisation.name] is compiled[1]
     other[(1,)](x, 16, 2.0, N=16)
     known.clear()
     assert len(known) == 0 and len(other.device_caches[0][0]) == 1 and len(kernel.device_caches[7][0]) == 0
@@ -100,17 +101,17 @@ def test_all_of_a_descriptor_is_in_the_data() -> None:
     x, out = np.zeros((16, 32), np.float32), np.zeros(16, np.int32)
     descriptor = TensorDescriptor(x, [16, 24], [32, 1], [16, 8], "nan", round_f32_to_tf32=True)
     call = mixed_kernel.call_of((descriptor, (2, (3.0, None)), out, 1, tl.int32, ((0, 4), (5,)), "it's"), {})
-    data = Specialisation(mixed_kernel, call.arguments, Options(), "cpu", "sm_90a").data()
-    assert data is not None and read(mixed_kernel, data, "cpu", "sm_90a").arguments == call.arguments
+    data = specialisation_for(mixed_kernel, call.arguments, Options(), ON_HOST).data()
+    assert data is not None and read(mixed_kernel, data, ON_HOST).arguments == call.arguments
 
 
-def test_what_is_known_of_a_descriptor_s_sides_is_in_the_key() -> None:
+def test_what_is_known_of_a_descriptor_s_sides_is_in_the_name() -> None:
     x = np.zeros((32, 32), np.float32)
-    keys = set()
+    names = set()
     for shape in ([8, 8], [16, 8], [8, 16], [16, 16]):
         call = new_kernel().call_of((TensorDescriptor(x, shape, [32, 1], [8, 8]), 16, 1.0, 16), {})
-        keys.add(Specialisation(mixed_kernel, call.arguments, Options(), "cpu", "sm_90a").key)
-    assert len(keys) == 4
+        names.add(specialisation_for(mixed_kernel, call.arguments, Options(), ON_HOST).name)
+    assert len(names) == 4
 
 
 def test_data_of_another_kernel_or_place_are_refused() -> None:
@@ -318,12 +319,13 @@ def without_arrays(n, BLOCK: tl.constexpr):
 
 def test_kernels_without_arrays_run_where_what_has_no_arguments_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the GPU if there is one, so that what `warmup` compiles is what `preload` finds."""
-    call = without_arrays.call_of((3,), {"BLOCK": 4})
+    of_host = new_kernel().call_of((np.zeros(4), 4, 1, 4), {}).arrays
+    assert without_arrays.call_of((3,), {"BLOCK": 4}).arrays == ()
     monkeypatch.setattr(placement.driver, "is_available", lambda: True)
     monkeypatch.setattr(placement, "current_device", lambda: 2)
-    assert placement.device_of(call) == HOST  # TILEWRIGHT_MODE=cpu
+    assert placement.placement_of(()) == placement.placement_here() == ON_HOST  # TILEWRIGHT_MODE=cpu
     monkeypatch.delenv("TILEWRIGHT_MODE")
-    assert placement.device_of(call) == 2 and placement.choose_mode(call) == "gpu"
-    assert placement.device_of(new_kernel().call_of((np.zeros(4), 4, 1, 4), {})) == HOST
+    assert placement.placement_of(()) == placement.placement_here() == Placement("gpu", 2)
+    assert placement.placement_of(of_host).device == HOST
     monkeypatch.setattr(placement.driver, "is_available", lambda: False)
-    assert placement.device_of(call) == HOST
+    assert placement.placement_of(()).device == HOST and placement.placement_here() == ON_HOST
