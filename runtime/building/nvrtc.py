@@ -16,6 +16,7 @@ from tilewright.frozen import frozen
 from tilewright.runtime.building.cubin import resources
 from tilewright.runtime.building.nvrtc_version import remember, remembered
 from tilewright.runtime.forks import preparing
+from tilewright.runtime.source_lines import explain
 from tilewright.runtime.tracebacks import warn
 
 INSTALL = (
@@ -144,8 +145,6 @@ def _compile(artifact: Artifact, options: list[str], kind: str) -> tuple[bytes, 
         options = [*options, f"--include-path={folder}"]
     status, log, code = _run(artifact.source, f"{artifact.kernel_name}.cu", options, kind)
     if status != 0:
-        from tilewright.runtime.cpu.run import explain
-
         readable = explain(re.sub(r"\.cu\((\d+)\)", r".cu line \1", log), artifact)
         raise ToolchainError(f"NVRTC rejects the generated text of {artifact.kernel_name}:\n{readable}")
     return code, log

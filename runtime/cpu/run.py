@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import KernelFaultError
@@ -15,6 +14,7 @@ from tilewright.runtime.cpu.build import build_library
 from tilewright.runtime.cpu.tensor_maps import encode_tensor_maps
 from tilewright.runtime.forks import ENGINE
 from tilewright.runtime.launching.packing import code_of, in_range
+from tilewright.runtime.source_lines import explain
 
 SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, "random": 4}
 # When asynchronous copies and wgmmas are performed: at once, as late as their waits allow, or now so and now so.
@@ -60,7 +60,8 @@ def as_started(
 
 
 @functools.lru_cache(maxsize=256)
-def _function(artifact: Artifact):  # type: ignore[no-untyped-def]
+def _function(artifact: Artifact) -> Callable[..., bytes | None]:
+    """The C function that runs a kernel's grid and returns what went wrong, if anything did."""
     path = build_library(artifact)
     try:
         library = ctypes.CDLL(str(path))
@@ -77,16 +78,3 @@ def pack(artifact: Artifact, values: Sequence[int | float | bool]) -> list[int]:
     parameters = artifact.launch_parameters
     written = zip(parameters, in_range(parameters, values), strict=True)
     return [int.from_bytes(struct.pack(f"<{code_of(one.element)}", value), "little") for one, value in written]
-
-
-def explain(report: str, artifact: Artifact) -> str:
-    """A report with every line of the generated text followed by the line of the kernel that it came from."""
-    source = {generated: f"{file or artifact.file}:{line}" for generated, file, line in artifact.lines}
-
-    def place(match: re.Match[str]) -> str:
-        line = int(match[1])
-        while line > 0 and line not in source:
-            line -= 1
-        return f"{source.get(line, artifact.file)} (.cu line {match[1]})"
-
-    return re.sub(r"\bline (\d+)", place, report.strip())
