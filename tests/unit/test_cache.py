@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import signal
 import stat
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -141,6 +143,28 @@ def test_what_was_not_used_for_longest_goes(tmp_path: Path) -> None:
     assert one.key == keys()[0] and one.size > 42_000
     assert store.shrink(tmp_path, one.size * 6) == 0 and store.shrink(tmp_path, one.size * 5) == 2
     assert [entry.key for entry in store.entries(tmp_path)] == [keys()[0], *reversed(keys()[3:])]
+
+
+def test_folders_may_go_while_somebody_looks_at_them(tmp_path: Path) -> None:
+    """As when another process clears the cache: what is left is found, and nothing is an error."""
+    ended = threading.Event()
+
+    def clear_and_fill() -> None:
+        while not ended.is_set():
+            for key in keys():
+                (store.place(tmp_path, key)).mkdir(parents=True, exist_ok=True)
+            for folder in tmp_path.iterdir():
+                shutil.rmtree(folder)
+
+    thread = threading.Thread(target=clear_and_fill)
+    thread.start()
+    try:
+        for _ in range(1000):
+            store.shrink(tmp_path, 0)
+            assert store.kept(tmp_path) == (0, 0) and store.remove_all(tmp_path / "none") == (0, 0)
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_what_the_cpu_run_built_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
