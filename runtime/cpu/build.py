@@ -115,7 +115,12 @@ def fingerprint() -> str:
 
 
 def entry_point(artifact: Artifact) -> str:
-    """The C++ function that unpacks arguments of 8 bytes each, tensor maps' addresses last, and runs the grid."""
+    """The C++ function that unpacks arguments of 8 bytes each, tensor maps' addresses last, and runs the grid.
+
+    And one that takes stacks for the threads, which another kernel's library has made, or makes them: a gigabyte of addresses
+    and two thousand mappings, of which a process has room for some thirty. Where the compiler's inline variables are one in
+    all libraries of a process, as GCC's mostly are and Clang's are not, so are these.
+    """
     arguments = [_unpacked(parameter.element, f"a[{i}]") for i, parameter in enumerate(artifact.launch_parameters)]
     arguments += [f"tilewright::loaded<TensorMap>(a[{len(arguments) + i}])" for i in range(len(artifact.tensor_maps))]
     memory = f"engine.shared = {SHARED_BYTES}, engine.shared_bytes = {artifact.shared_bytes}; "
@@ -132,6 +137,9 @@ def entry_point(artifact: Artifact) -> str:
         'extern "C" const char* tilewright_run(unsigned x, unsigned y, unsigned z, unsigned schedule, unsigned seed,\n'
         "                                      unsigned delivery, const unsigned long long* arguments)\n"
         "{ return tilewright::run_kernel({{x, y, z}, schedule, seed, delivery}, arguments); }\n"
+        'extern "C" void* tilewright_stacks(void* known)\n'
+        "{\n    char*& stacks = tilewright::engine.stacks;\n"
+        "    if (!stacks) stacks = known ? static_cast<char*>(known) : tilewright::make_stacks();\n    return stacks;\n}\n"
     )
 
 

@@ -2,9 +2,10 @@
 //
 // A fiber runs until it must wait: at a barrier, or at an operation that other threads have not reached. Whoever arrives
 // last does the work for all, through pointers to the waiting fibers' own variables, and makes them runnable. Asynchronous
-// copies and wgmmas (asynchronous.h) are performed at once or as late as their waits allow, as the launch asks. Which runnable fiber is next is the schedule's choice; the greedy ones let a warp run as far ahead as barriers
-// allow, which brings missing barriers to light. With ThreadSanitizer, fibers are announced as threads and barriers as
-// synchronisation, so that races between CUDA threads are reported as what they are.
+// copies and wgmmas (asynchronous.h) are performed at once or as late as their waits allow, as the launch asks. Which
+// runnable fiber is next is the schedule's choice; the greedy ones let a warp run as far ahead as barriers allow, which
+// brings missing barriers to light. With ThreadSanitizer, fibers are announced as threads and barriers as synchronisation,
+// so that races between CUDA threads are reported as what they are.
 #pragma once
 #include <math.h>
 #include <stdio.h>

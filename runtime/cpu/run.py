@@ -21,6 +21,7 @@ SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, 
 DELIVERIES = {"early": 0, "late": 1, "mixed": 2}
 
 BLOCKS_ALONG_AXIS = 2  # of a persistent kernel, so that each runs several programs
+_stacks: int | None = None  # of the threads of a block, in all libraries of this process: see `build.entry_point`
 
 
 def run(
@@ -67,10 +68,18 @@ def _function(artifact: Artifact) -> Callable[..., bytes | None]:
         library = ctypes.CDLL(str(path))
     except OSError:  # somebody emptied the cache before it was opened
         library = ctypes.CDLL(str(build_library(artifact)))
+    _share_stacks(library)
     function = library.tilewright_run
     function.restype = ctypes.c_char_p
     function.argtypes = [ctypes.c_uint] * 6 + [ctypes.c_void_p]
     return function
+
+
+def _share_stacks(library: ctypes.CDLL) -> None:
+    global _stacks
+    library.tilewright_stacks.restype, library.tilewright_stacks.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
+    with ENGINE:
+        _stacks = library.tilewright_stacks(_stacks)
 
 
 def pack(artifact: Artifact, values: Sequence[int | float | bool]) -> list[int]:
