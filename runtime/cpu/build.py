@@ -37,6 +37,10 @@ SANITIZERS = {
     "memory": ("-g", "-fsanitize=address,alignment", "-fno-sanitize-recover=alignment", "-fno-omit-frame-pointer"),
     "races": ("-g", "-fsanitize=thread"),
 }
+RUN, STACKS = (
+    "tilewright.run",
+    "tilewright.stacks",
+)  # functions of a library; with a dot, so that no kernel is called so
 IN_USE_SECONDS = 60.0  # what was used so lately may be about to be opened
 WORD = re.compile(r"\b[A-Za-z]\w*")
 
@@ -133,13 +137,15 @@ def entry_point(artifact: Artifact) -> str:
         "        const auto* a = static_cast<const unsigned long long*>(packed);\n"
         f"        (void)a; ::{artifact.kernel_name}({', '.join(arguments)});\n"
         "    };\n"
-        f"    return run_grid(launch, {artifact.num_threads}, entry, const_cast<unsigned long long*>(arguments));\n}}\n}}\n"
-        'extern "C" const char* tilewright_run(unsigned x, unsigned y, unsigned z, unsigned schedule, unsigned seed,\n'
-        "                                      unsigned delivery, const unsigned long long* arguments)\n"
-        "{ return tilewright::run_kernel({{x, y, z}, schedule, seed, delivery}, arguments); }\n"
-        'extern "C" void* tilewright_stacks(void* known)\n'
-        "{\n    char*& stacks = tilewright::engine.stacks;\n"
-        "    if (!stacks) stacks = known ? static_cast<char*>(known) : tilewright::make_stacks();\n    return stacks;\n}\n"
+        f"    return run_grid(launch, {artifact.num_threads}, entry, const_cast<unsigned long long*>(arguments));\n}}\n"
+        "const char* run(unsigned x, unsigned y, unsigned z, unsigned schedule, unsigned seed, unsigned delivery,\n"
+        f'                const unsigned long long* arguments) asm("{RUN}");\n'
+        "const char* run(unsigned x, unsigned y, unsigned z, unsigned schedule, unsigned seed, unsigned delivery,\n"
+        "                const unsigned long long* arguments)\n"
+        "{ return run_kernel({{x, y, z}, schedule, seed, delivery}, arguments); }\n"
+        f'void* share_stacks(void* known) asm("{STACKS}");\n'
+        "void* share_stacks(void* known)\n"
+        "{ return engine.stacks = engine.stacks ? engine.stacks : known ? static_cast<char*>(known) : make_stacks(); }\n}\n"
     )
 
 

@@ -136,12 +136,12 @@ TILEWRIGHT_UNCHECKED inline bool same_place(const Fiber& one, const Fiber& other
 
 #if defined(__x86_64__)
 // Saves the callee-saved registers and the stack of one fiber, restores those of another.
-extern "C" void tilewright_switch(void** save, void* to);
-asm(".text\n.weak tilewright_switch\n.type tilewright_switch,@function\ntilewright_switch:\n"
+void switch_stacks(void** save, void* to) asm("tilewright.switch");   // a dot, so that no kernel can have that name
+asm(".text\n.weak tilewright.switch\n.type tilewright.switch,@function\ntilewright.switch:\n"
     "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
     "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
     "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n  ret\n"
-    ".size tilewright_switch, .-tilewright_switch\n");
+    ".size tilewright.switch, .-tilewright.switch\n");
 #endif
 
 TILEWRIGHT_UNCHECKED inline void become(int thread)
@@ -166,7 +166,7 @@ TILEWRIGHT_UNCHECKED inline void switch_to(int to)
     become(to);
 #if defined(__x86_64__)
     void** save = from == MAIN ? &engine.main_stack_pointer : &engine.fibers[from].stack_pointer;
-    tilewright_switch(save, to == MAIN ? engine.main_stack_pointer : engine.fibers[to].stack_pointer);
+    switch_stacks(save, to == MAIN ? engine.main_stack_pointer : engine.fibers[to].stack_pointer);
 #else
     ucontext_t* save = from == MAIN ? &engine.main_context : &engine.fibers[from].context;
     swapcontext(save, to == MAIN ? &engine.main_context : &engine.fibers[to].context);

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import KernelFaultError
 from tilewright.hardware import MAP_BYTES
-from tilewright.runtime.cpu.build import build_library
+from tilewright.runtime.cpu.build import RUN, STACKS, build_library
 from tilewright.runtime.cpu.tensor_maps import encode_tensor_maps
 from tilewright.runtime.forks import ENGINE
 from tilewright.runtime.launching.packing import code_of, in_range
@@ -69,7 +69,7 @@ def _function(artifact: Artifact) -> Callable[..., bytes | None]:
     except OSError:  # somebody emptied the cache before it was opened
         library = ctypes.CDLL(str(build_library(artifact)))
     _share_stacks(library)
-    function = library.tilewright_run
+    function = library[RUN]
     function.restype = ctypes.c_char_p
     function.argtypes = [ctypes.c_uint] * 6 + [ctypes.c_void_p]
     return function
@@ -77,9 +77,10 @@ def _function(artifact: Artifact) -> Callable[..., bytes | None]:
 
 def _share_stacks(library: ctypes.CDLL) -> None:
     global _stacks
-    library.tilewright_stacks.restype, library.tilewright_stacks.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
+    share = library[STACKS]
+    share.restype, share.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
     with ENGINE:
-        _stacks = library.tilewright_stacks(_stacks)
+        _stacks = share(_stacks)
 
 
 def pack(artifact: Artifact, values: Sequence[int | float | bool]) -> list[int]:
