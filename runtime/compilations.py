@@ -66,7 +66,7 @@ class Compilations:
         meanwhile = functools.partial(load_ahead, device_target(place.device).name) if place.mode == "gpu" else None
         artifact, is_new = translated(function, wanted.arguments, wanted.options, wanted.target, meanwhile)
         how = "translated" if is_new else "translation from the cache"
-        log("compile", lambda: f"{function.__name__} ({place.mode}): {how}; {self._reason(wanted)}")
+        log(lambda: f"{function.__name__} ({place.mode}): {how}; {self._reason(wanted)}")
         return CompiledKernel(artifact, wanted)
 
     def _reason(self, wanted: Specialisation) -> str:

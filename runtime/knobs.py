@@ -40,22 +40,6 @@ class HookChain:
             function(*args, **kwargs)
 
 
-class Switch:
-    """An environment variable that is on or off."""
-
-    def __init__(self, variable: str, default: bool = False) -> None:
-        """`default` counts while the variable is not set."""
-        self.variable, self.default = variable, default
-
-    def get(self) -> bool:
-        """Whether it is on."""
-        return is_on(self.variable, self.default)
-
-    def put(self, value: Any) -> None:
-        """Sets the variable, which programs that this one starts see as well; None removes it."""
-        Word(self.variable).put(None if value is None else "1" if value else "0")
-
-
 class Word:
     """An environment variable that is a text, or None."""
 
@@ -67,12 +51,29 @@ class Word:
         """The text."""
         return os.environ.get(self.variable)
 
-    def put(self, value: str | os.PathLike[str] | None) -> None:
-        """Sets the variable, or removes it with None."""
+    def put(self, value: Any) -> None:
+        """Sets the variable, which programs that this one starts see as well, to a text or path; None removes it."""
         if value is None:
             os.environ.pop(self.variable, None)
         else:
             os.environ[self.variable] = os.fspath(value)
+
+
+class Switch(Word):
+    """An environment variable that is on or off."""
+
+    def __init__(self, variable: str, default: bool = False) -> None:
+        """`default` counts while the variable is not set."""
+        super().__init__(variable)
+        self.default = default
+
+    def get(self) -> bool:  # type: ignore[override]
+        """Whether it is on."""
+        return is_on(self.variable, self.default)
+
+    def put(self, value: Any) -> None:
+        """Switches it; None removes the variable."""
+        super().put(None if value is None else "1" if value else "0")
 
 
 class Folder(Word):
@@ -139,7 +140,7 @@ class Group:
     def scope(self) -> Iterator[None]:
         """Puts everything back at its end."""
         settings: dict[str, Any] = vars(self)["_settings"]
-        words = {s.variable: os.environ.get(s.variable) for s in settings.values() if isinstance(s, (Switch, Word))}
+        words = {s.variable: os.environ.get(s.variable) for s in settings.values() if isinstance(s, Word)}
         chains = [(s.chain.calls, list(s.chain.calls)) for s in settings.values() if isinstance(s, Chain)]
         try:
             yield

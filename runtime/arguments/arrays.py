@@ -62,7 +62,7 @@ def describe(value: Any, name: str) -> Array | None:
             f"argument {name}: a masked array, whose mask no kernel sees; pass x.filled(0) and the mask as another array"
         )
     if hasattr(value, "__cuda_array_interface__"):
-        return _interface(value, value.__cuda_array_interface__, _device_of(value), name)
+        return _interface(value, value.__cuda_array_interface__, device_of_array(value), name)
     if hasattr(value, "__array_interface__"):
         return _interface(value, value.__array_interface__, HOST, name)
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
@@ -70,7 +70,7 @@ def describe(value: Any, name: str) -> Array | None:
         address = value.data_ptr()
         if not isinstance(address, int):
             raise ArgumentKindError(f"argument {name} has the address {address!r}, which is no integer")
-        return Array(address, dtype, _device_of(value), _told_size(value, dtype, name), True, value)
+        return Array(address, dtype, device_of_array(value), _told_size(value, dtype, name), True, value)
     if hasattr(value, "__dlpack__"):
         return _dlpack(value, name)
     return None
@@ -204,7 +204,8 @@ def _told_size(value: Any, dtype: DType, name: str) -> int:
     return _bytes(shape, steps, dtype, name) if all(step >= 0 for step in steps) else UNKNOWN
 
 
-def _device_of(value: Any) -> int:
+def device_of_array(value: Any) -> int:
+    """The number of the device that an array of any library tells, `HOST` for the CPU; 0 for one that tells none."""
     device = getattr(value, "device", None)
     if getattr(device, "type", device) == "cpu":
         return HOST

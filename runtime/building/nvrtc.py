@@ -25,7 +25,7 @@ INSTALL = (
 NOTHING = 'extern "C" __global__ void nothing() {}'
 _STARTED: list[threading.Thread] = []  # the thread that loads NVRTC ahead, once there is one
 VERSION_LINE = "#define CUDA_VERSION "
-SERIALISED = "Potential Performance Loss"
+SERIALISED = "Potential Performance Loss"  # ptxas's words where every wgmma is waited for; tests look for them
 # Versions whose assembler is known to go wrong on Hopper: (first bad, first good), what happens.
 KNOWN_BAD = {((13, 0), (13, 1)): "its ptxas can write wrong shared memory on Hopper; NVRTC 13.1 or later is clean"}
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.dtypes import DType, float32
-from tilewright.runtime.arguments.arrays import _device_of
+from tilewright.runtime.arguments.arrays import device_of_array
 from tilewright.runtime.arguments.exchange import exchange
 from tilewright.runtime.arguments.specialise import Watched, annotated_type, watched
 from tilewright.runtime.hooks import LAUNCH_HOOKS
@@ -296,7 +296,7 @@ def _look(array: Any) -> tuple[int, tuple[Any, ...]]:
     interface = array.__cuda_array_interface__
     address, read_only = interface["data"]
     facts = interface["typestr"], interface.get("strides"), read_only, getattr(array, "dtype", None)
-    return int(address), (*facts, _device_of(array))
+    return int(address), (*facts, device_of_array(array))
 
 
 def _sizes(grid: Any) -> tuple[Any, ...]:

@@ -240,7 +240,7 @@ class Autotuner(FoundByName, Measuring):
             fn = fn.fn
         for listener in tuple(TUNING_HOOKS):
             listener(
-                fn=fn, key=key, best_config=self.cache[key], configs_timings=getattr(self, "configs_timings", {}),
+                fn=fn, key=key, best_config=self.cache[key], configs_timings=self.configs_timings,
                 duration=None if is_known else self.bench_time, cache_hit=is_known,
             )  # fmt: skip
 

@@ -14,6 +14,7 @@ import tilewright.testing as testing
 from tilewright.diagnostics import ToolchainError
 from tilewright.runtime.measuring import report as testing_report
 from tilewright.runtime.measuring.clock import HostClock, quantile
+from tilewright.runtime.tuning import timing
 from tilewright.runtime.tuning.timing import Trial, time_in_turns
 
 
@@ -57,7 +58,8 @@ def test_quantiles_are_interpolated() -> None:
         assert quantile(values, fraction) == pytest.approx(np.quantile(values, fraction))
 
 
-def test_trials_take_turns_and_hopeless_ones_end() -> None:
+def test_trials_take_turns_and_hopeless_ones_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "HOST_ROUNDS", 5)
     order: list[str] = []
 
     class Scripted(HostClock):
@@ -69,7 +71,7 @@ def test_trials_take_turns_and_hopeless_ones_end() -> None:
     def trial(name: str, value: float) -> Trial:
         return Trial(lambda: order.append(name), lambda: value, lambda: order.append(name.upper()))
 
-    found = time_in_turns({"a": trial("a", 1.0), "b": trial("b", 9.0)}, Scripted(), 0, 0, host_rounds=5)
+    found = time_in_turns({"a": trial("a", 1.0), "b": trial("b", 9.0)}, Scripted(), 0, 0)
     assert found == {"a": [1.0] * 3, "b": [9.0] * 3}
     assert "".join(order) == "aAbB" * 4 + "aA" * 2  # one launch before it counts, three rounds, then the fast one alone
 
