@@ -134,6 +134,18 @@ def test_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
         testing.perf_report(testing.Benchmark(["size"], [(1, 2)], "provider", [], [], "", {}))(point).run()
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"line_names": ["Ours"]}, "speed: line_names has 1 labels for 2 line_vals"),
+     ({"line_names": ["Ours", "Theirs", "Others"]}, "line_names has 3 labels for 2"),
+     ({"styles": [("blue", "-")]}, "speed: styles has 1 styles for 2 line_vals")],
+)  # fmt: skip
+def test_every_line_has_a_label(change: dict[str, Any], said: str) -> None:
+    """Else columns of a table would stand below the labels of others."""
+    with pytest.raises(ValueError, match=said):
+        dataclasses.replace(BENCH, **change)
+
+
 def test_plots_draw_every_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Any] = []
 
@@ -163,3 +175,6 @@ def test_a_slash_in_a_plots_name_makes_no_folder(tmp_path: Path, monkeypatch: py
     with pytest.raises(ToolchainError, match="plots need matplotlib"):
         report.run(save_path=str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["copies in GB_s.csv"]
+    monkeypatch.setattr(testing_report.sys, "platform", "win32")
+    bench = dataclasses.replace(BENCH, plot_name='GB/s: "best" of 3?')
+    assert testing_report._file("", bench, "csv").name == "GB_s_ _best_ of 3_.csv"
