@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import hashlib
 import operator
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.absent import absent
 from tilewright.artifact import Artifact, Options, launch_conditions
-from tilewright.diagnostics import ArgumentKindError, DeviceError, GlobalChangedError, LaunchError
+from tilewright.diagnostics import ArgumentKindError, DeviceError, LaunchError
 from tilewright.frozen import frozen
-from tilewright.kernel_function import KernelFunction
-from tilewright.language.constexpr import plain, unwrap
 from tilewright.outputs import check_outputs, write_output
-from tilewright.outside import outer_value
 from tilewright.runtime.arguments.arrays import HOST, UNKNOWN
 from tilewright.runtime.arguments.specialise import Call, specialise
 from tilewright.runtime.building.assembly import Assembly
+from tilewright.runtime.changed_globals import check_unchanged
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LOAD_HOOKS, LaunchMetadata
 from tilewright.runtime.launching.fast_text import hold
 from tilewright.runtime.launching.grid_sizes import check_can_wait, grid_sizes
@@ -52,37 +49,6 @@ class Metadata(Options):
     hash: str = ""
 
 
-def _differ(now: Any, before: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    if (
-        numpy is not None and isinstance(now, numpy.ndarray) and isinstance(before, numpy.ndarray)
-    ):  # bit by bit, so that NaN is itself
-        return (now.dtype, now.shape, now.tobytes()) != (before.dtype, before.shape, before.tobytes())
-    try:
-        return type(now) is not type(before) or bool(now != before)
-    except Exception:  # of the user's own comparison, or of arrays, which have one truth for each element
-        return True
-
-
-def _changed(whole: str, before: Any, now: Any, kernel: str) -> GlobalChangedError:
-    """The error for a name that stood for something else when a kernel was compiled."""
-    functions = (KernelFunction, FunctionType)
-    if isinstance(before, functions) and isinstance(now, functions):
-        return GlobalChangedError(
-            f"Function {whole} has changed since we compiled this kernel: it stood at {_place(before)}, and another one of "
-            f"that name stands at {_place(now)}; define {kernel} again behind it, or pass the function as a tl.constexpr"
-        )
-    return GlobalChangedError(
-        f"Global variable {whole} has changed since we compiled this kernel, from {before!r} to {now!r}; pass it as an "
-        f"argument, or define {kernel} again"
-    )
-
-
-def _place(function: Any) -> str:
-    code = getattr(function, "fn", function).__code__
-    return f"{code.co_filename}:{code.co_firstlineno}"
-
-
 class CompiledKernel:
     """One specialisation: its text, its machine code where it has one, and how to launch it.
 
@@ -93,6 +59,7 @@ class CompiledKernel:
       metadata: the options it was translated with, and facts about the text.
       n_regs, n_spills: registers per thread and bytes of spills; on the CPU what the text would need on a GPU, 0 without NVRTC.
       asm: the text in its forms, made when they are asked for: "cu", "ptx", "cubin", "sass".
+      check_globals: a function that rejects a launch when what the kernel read outside of itself has changed since.
       conditions: from the values of a launch to whether the guards hold; None without guards.
       launcher: launches on the GPU; None in the other modes.
     """
@@ -108,6 +75,7 @@ class CompiledKernel:
             **asdict(options), name=self.name, target=artifact.target, hash=digest,
             shared=artifact.shared_bytes + artifact.static_shared_bytes,
         )  # fmt: skip
+        self.check_globals = functools.partial(check_unchanged, artifact.globals, self.name)
         self.is_new = True  # until a launch has told those who asked
         self._cubin: Cubin | None = None
         self._is_built = False  # the CPU's library
@@ -261,23 +229,6 @@ class CompiledKernel:
     def fits(self, call: Call) -> bool:
         """Whether the text is right for the values of a call, as its guards say."""
         return self.conditions is None or self.conditions(call.values)
-
-    def check_globals(self) -> None:
-        """Rejects a launch of a kernel that read a global, or a variable around it, which has changed since.
-
-        Raises:
-          GlobalChangedError: a RuntimeError, as in Triton.
-        """
-        for owner, name, value in self.artifact.globals:
-            try:
-                now = unwrap(outer_value(owner, name))
-            except LookupError:
-                now = None
-            if now is not value and _differ(plain(now), plain(value)):
-                reads = isinstance(owner, (KernelFunction, FunctionType))
-                home = getattr(owner, "__name__", type(owner).__name__)
-                whole = name if reads else f"{home}.{name}" if isinstance(name, str) else f"of type {home}"
-                raise _changed(whole, value, now, self.name)
 
     def finish(self) -> None:
         """Does now what the first launch would do: builds the CPU's library."""
