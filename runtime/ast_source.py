@@ -13,6 +13,7 @@ from typing import Any
 from tilewright.artifact import Argument, ConstantArgument, RuntimeArgument, TupleArgument
 from tilewright.diagnostics import LaunchError, SignatureError
 from tilewright.language.constexpr import plain
+from tilewright.language.hints import shown
 from tilewright.language.targets import GPUTarget
 from tilewright.runtime.arguments.signature import parse_entry
 from tilewright.runtime.compiled import CompiledKernel
@@ -53,6 +54,10 @@ class ASTSource:
         Raises:
           SignatureError: for a parameter without a type or value, a type that does not exist, or a name of none.
         """
+        if not isinstance(self.signature, Mapping):
+            raise SignatureError(
+                f"the signature of {self.name} is no dict from parameters to types: {shown(self.signature)}"
+            )
         names = self.fn.arg_names
         known = self.constexprs or {}
         for name in (*self.signature, *(key for key in known if isinstance(key, str))):
@@ -76,6 +81,10 @@ class ASTSource:
                 raise SignatureError(f"constexprs has no value for the compile-time parameter {name} of {self.name}")
             return ConstantArgument(name, plain(values[path]))
         is_divisible = any(key == DIVISIBLE and value % 16 == 0 for key, value in (self.attrs or {}).get(path, ()))
+        if not isinstance(type_, str):
+            raise SignatureError(
+                f'the signature\'s entry for {name} is {shown(type_)}, no text such as "*fp32" or "i32"'
+            )
         argument = parse_entry(name, type_, f"the signature's entry for {name}")
         if is_divisible and isinstance(argument, RuntimeArgument):
             return RuntimeArgument(name, argument.element, True)

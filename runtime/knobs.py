@@ -12,9 +12,23 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tilewright.diagnostics import OptionError
+from tilewright.language.hints import shown
 from tilewright.runtime.building.folders import cache_folder
 from tilewright.runtime.environment import is_on
 from tilewright.runtime.hooks import COMPILE_HOOKS, LAUNCH_HOOKS, LOAD_HOOKS, TUNING_HOOKS
+from tilewright.runtime.tracebacks import shortened
+
+
+def _called(function: Any) -> Callable[..., Any]:
+    """A function to call, as it was given.
+
+    Raises:
+      OptionError: for what cannot be called, now rather than at the launch that would call it.
+    """
+    if not callable(function):
+        raise shortened(OptionError(f"a hook must be a function or None, not {shown(function)}"))
+    return function  # type: ignore[no-any-return]
 
 
 class HookChain:
@@ -27,7 +41,7 @@ class HookChain:
     def add(self, function: Callable[..., Any]) -> None:
         """Appends a function that is not there yet."""
         if function not in self.calls:
-            self.calls.append(function)
+            self.calls.append(_called(function))
 
     def remove(self, function: Callable[..., Any]) -> None:
         """Takes a function out, if it is there."""
@@ -97,7 +111,7 @@ class Chain:
 
     def put(self, value: Any) -> None:
         """Puts functions in the place of those that are there."""
-        self.chain.calls[:] = value.calls if isinstance(value, HookChain) else [] if value is None else [value]
+        self.chain.calls[:] = value.calls if isinstance(value, HookChain) else [] if value is None else [_called(value)]
 
 
 class Single(Chain):

@@ -75,7 +75,13 @@ class TensorDescriptor:
     def from_tensor(
         tensor: Any, block_shape: Any, padding: str = "zero", round_f32_to_tf32: bool = False
     ) -> TensorDescriptor:
-        """The descriptor of a whole array."""
+        """The descriptor of a whole array.
+
+        Raises:
+          DescriptorError: for what has no shape, and as `TensorDescriptor`.
+        """
+        if not hasattr(tensor, "shape"):
+            _reject(f"from_tensor takes an array, not {type(tensor).__name__}")
         shape = [int(side) for side in tensor.shape]
         return TensorDescriptor(tensor, shape, _strides(tensor, shape), block_shape, padding, round_f32_to_tf32)
 

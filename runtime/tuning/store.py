@@ -159,6 +159,8 @@ def read_tuned(path: str | Path) -> list[dict[str, Any]]:
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except TypeError as error:  # of None, for example
+        raise TunedFileError(f"a file of tuned configs is named by a path, not by {path!r}") from error
     except OSError as error:
         raise TunedFileError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # the latter for brackets that nest too deep

@@ -195,6 +195,8 @@ def test_tuned_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             triton.load_tuned(path)
     with pytest.raises(TunedFileError, match="cannot be read"):
         triton.load_tuned(tmp_path / "none.json")
+    with pytest.raises(TunedFileError, match="named by a path, not by None"):
+        triton.load_tuned(None)
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
