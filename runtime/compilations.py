@@ -48,6 +48,7 @@ class Compilations:
                 compiled = self.made.get(key)
                 if compiled is None:
                     compiled = self.made[key] = self._compile(wanted)
+            self._making.pop(key, None)  # who waits for the lock has it, others find what was made
         return compiled
 
     def has(self, wanted: Specialisation) -> bool:

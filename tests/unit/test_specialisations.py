@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -298,6 +300,20 @@ def test_equal_objects_share_a_specialisation() -> None:
     for config in (Compared(3), Compared(3), Compared(5)):
         kernel[(1,)](x, config)
     assert len(kernel.compilations.made) == 2
+
+
+def test_what_is_forgotten_is_not_kept_alive() -> None:
+    @triton.jit
+    def kernel(x_ptr, VALUE: tl.constexpr):
+        tl.store(x_ptr, 3)
+
+    value = Compared(3)
+    gone = weakref.ref(value)
+    kernel[(1,)](np.zeros(1, np.int32), value)
+    kernel.device_caches.clear()
+    del value
+    gc.collect()
+    assert gone() is None
 
 
 def test_zeros_and_nan_count_by_their_text() -> None:
