@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from tilewright.jax import custom_call
 from tilewright.jax.callback import check, on_host
 from tilewright.jax.placeholders import Request, record
 from tilewright.language.hints import shown
+from tilewright.runtime.placement import wanted_mode
 from tilewright.runtime.tracebacks import outermost
 
 
@@ -69,7 +69,7 @@ def call(
         kernel[grid](*merged, *results, **options)
 
     host = functools.partial(on_host, launch, shapes, vmap_method)
-    number = custom_call.device() if os.environ.get("TILEWRIGHT_MODE", "gpu") == "gpu" else None
+    number = custom_call.device() if wanted_mode() in ("", "gpu") else None
     if number is None or any(array.shape == () for array in arrays):
         check(launch, shapes, arrays)
         found = host(*arrays)

@@ -229,6 +229,24 @@ def programs_of_all_axes_share_blocks() -> None:
     assert counts == [{3: [4]}, {3: [8]}, {3: [64]}]
 
 
+def the_environment_chooses() -> None:
+    import os
+
+    import jax
+    import tilewright.jax
+
+    x = jax.numpy.ones(64)
+    program = functools.partial(tilewright.jax.call, kernel=scale_kernel, out_shape=x, grid=(1,), BLOCK=64)
+    for mode, interpret, on_gpu in (("", "", True), ("gpu", "1", True), ("", "1", False), ("cpu", "", False)):
+        os.environ.update(TILEWRIGHT_MODE=mode, TRITON_INTERPRET=interpret)
+        text = str(jax.make_jaxpr(lambda x: program(x, 64, 3.0))(x))
+        assert ("ffi_call" in text) == on_gpu and "pure_callback" in text, (mode, interpret)
+
+
+def test_the_environment_chooses() -> None:
+    in_child("the_environment_chooses")
+
+
 def memory_of_tunings_is_given_back() -> None:
     import gc
 
