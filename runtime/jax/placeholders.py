@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ class Placeholder:
         """`number` counts the arrays of a call."""
         self.shape, self.dtype, self.device_number = tuple(shape), np.dtype(dtype), device
         self.address = (number + 1) * STEP
-        self.device = type("Device", (), {"id": device})
+        self.device = SimpleNamespace(id=device)
 
     def data_ptr(self) -> int:
         """What a launch takes for its address."""
