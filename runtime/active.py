@@ -15,10 +15,9 @@ from tilewright.diagnostics import LaunchError
 from tilewright.hardware import REGISTER_FILE, WARP_SIZE
 from tilewright.language.targets import GPUTarget
 from tilewright.runtime import driver
-from tilewright.runtime.arguments.arrays import HOST
 from tilewright.runtime.devices import current_device
 from tilewright.runtime.driver_library import PROPERTIES
-from tilewright.runtime.placement import target_of
+from tilewright.runtime.placement import ON_HOST
 
 CACHE_BYTES = 256 << 20  # more than any GPU's L2 holds
 
@@ -29,7 +28,7 @@ class DeviceUtilities:
     def get_device_properties(self, device: int) -> dict[str, int]:
         """Limits and sizes of a device: bytes of shared memory, registers, multiprocessors, lanes, kHz and bits of its bus."""
         if not driver.is_available():
-            room = target_of("cpu", HOST).max_dynamic_shared_bytes
+            room = ON_HOST.target().max_dynamic_shared_bytes
             known = {"max_shared_mem": room, "max_num_regs": REGISTER_FILE, "warpSize": WARP_SIZE}
             return dict.fromkeys(PROPERTIES, 0) | known | {"multiprocessor_count": os.cpu_count() or 1}
         library = driver.bindings()
@@ -61,7 +60,7 @@ class ActiveDriver:
     def get_current_target(self) -> GPUTarget:
         """The current device's target, or the host's where there is no GPU."""
         if not driver.is_available():
-            return GPUTarget("cpu", target_of("cpu", HOST).capability, 32)
+            return GPUTarget("cpu", ON_HOST.target().capability, 32)
         major, minor = driver.capability(current_device())
         return GPUTarget("cuda", 10 * major + minor, 32)
 

@@ -13,15 +13,13 @@ from typing import Any
 from tilewright.artifact import Argument, ConstantArgument, RuntimeArgument, TupleArgument
 from tilewright.diagnostics import LaunchError, SignatureError
 from tilewright.language.constexpr import plain
+from tilewright.language.hints import shown
 from tilewright.language.targets import GPUTarget
-from tilewright.runtime import driver
-from tilewright.runtime.arguments.arrays import HOST
 from tilewright.runtime.arguments.signature import parse_entry
 from tilewright.runtime.compiled import CompiledKernel
-from tilewright.runtime.devices import current_device
 from tilewright.runtime.jit import JITFunction
 from tilewright.runtime.options import make_options
-from tilewright.runtime.placement import device_target, wanted_mode
+from tilewright.runtime.placement import ON_HOST, device_target, placement_here
 from tilewright.runtime.tracebacks import outermost
 from tilewright.schedule.targets import find_target
 
@@ -56,6 +54,10 @@ class ASTSource:
         Raises:
           SignatureError: for a parameter without a type or value, a type that does not exist, or a name of none.
         """
+        if not isinstance(self.signature, Mapping):
+            raise SignatureError(
+                f"the signature of {self.name} is no dict from parameters to types: {shown(self.signature)}"
+            )
         names = self.fn.arg_names
         known = self.constexprs or {}
         for name in (*self.signature, *(key for key in known if isinstance(key, str))):
@@ -79,6 +81,10 @@ class ASTSource:
                 raise SignatureError(f"constexprs has no value for the compile-time parameter {name} of {self.name}")
             return ConstantArgument(name, plain(values[path]))
         is_divisible = any(key == DIVISIBLE and value % 16 == 0 for key, value in (self.attrs or {}).get(path, ()))
+        if not isinstance(type_, str):
+            raise SignatureError(
+                f'the signature\'s entry for {name} is {shown(type_)}, no text such as "*fp32" or "i32"'
+            )
         argument = parse_entry(name, type_, f"the signature's entry for {name}")
         if is_divisible and isinstance(argument, RuntimeArgument):
             return RuntimeArgument(name, argument.element, True)
@@ -98,13 +104,9 @@ def compile(
         raise LaunchError(
             f"compile takes an ASTSource, not {type(src).__name__}; intermediate forms of Triton's are none here"
         )
-    mode, device = wanted_mode() or ("gpu" if driver.is_available() else "cpu"), HOST
-    if mode == "interpret":
-        raise LaunchError("nothing is compiled with TILEWRIGHT_MODE=interpret")
-    if mode == "gpu":
-        device = current_device()
+    here = placement_here()
     chosen = make_options({"guards": False, **(options or {})}, src.fn.debug)
     wanted = None if target is None else find_target(f"sm_{target.arch}")
-    if wanted is None or (mode == "gpu" and wanted == device_target(device)):
-        return src.fn.compiled_for(src.arguments(), chosen, mode, device)
-    return src.fn.compiled_for(src.arguments(), chosen, "cpu", HOST, wanted)
+    if wanted is None or (here.mode == "gpu" and wanted == device_target(here.device)):
+        return src.fn.compiled_for(src.arguments(), chosen, here)
+    return src.fn.compiled_for(src.arguments(), chosen, ON_HOST, wanted)

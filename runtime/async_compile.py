@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, wait
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +54,11 @@ class AsyncCompileMode:
 
     def __exit__(self, kind: Any, *error: object) -> None:
         active_mode.set(None)
-        for kernel in self._submitted.values():
-            if kind is None:
-                kernel.result(self.ignore_errors)
-            else:
+        kernels = self._submitted.values()
+        if kind is not None:
+            for kernel in kernels:
                 kernel.future.cancel()
+            return
+        wait([kernel.future for kernel in kernels])  # all of them before the first error
+        for kernel in kernels:
+            kernel.result(self.ignore_errors)

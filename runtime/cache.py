@@ -54,7 +54,7 @@ def compiled(artifact: Artifact, target: str | None = None) -> Cubin:
             found = _read(key)  # another process may have made it meanwhile
             if found is None:
                 return _make(key, parts, artifact, target)
-    log("compile", lambda: f"{artifact.kernel_name} for {artifact.target}: machine code from the cache, {key[:12]}")
+    log(lambda: f"{artifact.kernel_name} for {artifact.target}: machine code from the cache, {key[:12]}")
     return found
 
 
@@ -80,7 +80,7 @@ def _make(key: str, parts: dict[str, str], artifact: Artifact, target: str) -> C
             f"not in the cache: {reason(parts, known)}"
         )
 
-    log("compile", message)
+    log(message)
     _write(key, parts, artifact, result)
     return result
 
@@ -111,7 +111,7 @@ def _write(key: str, parts: dict[str, str], artifact: Artifact, cubin: Cubin) ->
         warn(f"the cache cannot be written ({error}); kernels are compiled anew each time", UserWarning)
         return
     if gone:
-        log("compile", lambda: f"{gone} kernels left the cache, which is bounded by {BOUND}={bound_bytes() >> 20}")
+        log(lambda: f"{gone} kernels left the cache, which is bounded by {BOUND}={bound_bytes() >> 20}")
 
 
 def __getattr__(name: str) -> Any:

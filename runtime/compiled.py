@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import hashlib
 import operator
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.absent import absent
-from tilewright.artifact import Argument, Artifact, Options, launch_conditions
-from tilewright.diagnostics import ArgumentKindError, DeviceError, GlobalChangedError, LaunchError
+from tilewright.artifact import Artifact, Options, launch_conditions
+from tilewright.diagnostics import ArgumentKindError, DeviceError, LaunchError
 from tilewright.frozen import frozen
-from tilewright.kernel_function import KernelFunction
-from tilewright.language.constexpr import plain, unwrap
 from tilewright.outputs import check_outputs, write_output
-from tilewright.outside import outer_value
 from tilewright.runtime.arguments.arrays import HOST, UNKNOWN
-from tilewright.runtime.arguments.specialise import Call
+from tilewright.runtime.arguments.specialise import Call, specialise
 from tilewright.runtime.building.assembly import Assembly
+from tilewright.runtime.changed_globals import check_unchanged
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LOAD_HOOKS, LaunchMetadata
 from tilewright.runtime.launching.fast_text import hold
-from tilewright.runtime.launching.grid_sizes import check_can_wait
+from tilewright.runtime.launching.grid_sizes import check_can_wait, grid_sizes
 from tilewright.runtime.launching.host_expressions import condition
 from tilewright.runtime.launching.tensor_maps import integer_places
+from tilewright.runtime.options import OPTION_NAMES
 from tilewright.runtime.placement import check_memory, device_of
 from tilewright.runtime.specialisations import Specialisation
 from tilewright.runtime.tracebacks import outermost
@@ -37,7 +35,6 @@ from tilewright.runtime.tracing import RecordedLaunch, recording
 if TYPE_CHECKING:
     from tilewright.runtime.building.nvrtc import Cubin
     from tilewright.runtime.cpu import Buffer
-    from tilewright.runtime.jit import JITFunction
     from tilewright.runtime.launching.fast_path import FastPath
     from tilewright.runtime.launching.launcher import Launcher
 
@@ -52,71 +49,33 @@ class Metadata(Options):
     hash: str = ""
 
 
-@frozen
-class Origin:
-    """The function that a compiled kernel was made from, what it was specialised to, and the key of that."""
-
-    function: JITFunction
-    arguments: tuple[Argument, ...]
-    key: tuple[Any, ...]
-
-
-def _differ(now: Any, before: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    if (
-        numpy is not None and isinstance(now, numpy.ndarray) and isinstance(before, numpy.ndarray)
-    ):  # bit by bit, so that NaN is itself
-        return (now.dtype, now.shape, now.tobytes()) != (before.dtype, before.shape, before.tobytes())
-    try:
-        return type(now) is not type(before) or bool(now != before)
-    except Exception:  # of the user's own comparison, or of arrays, which have one truth for each element
-        return True
-
-
-def _changed(whole: str, before: Any, now: Any, kernel: str) -> GlobalChangedError:
-    """The error for a name that stood for something else when a kernel was compiled."""
-    functions = (KernelFunction, FunctionType)
-    if isinstance(before, functions) and isinstance(now, functions):
-        return GlobalChangedError(
-            f"Function {whole} has changed since we compiled this kernel: it stood at {_place(before)}, and another one of "
-            f"that name stands at {_place(now)}; define {kernel} again behind it, or pass the function as a tl.constexpr"
-        )
-    return GlobalChangedError(
-        f"Global variable {whole} has changed since we compiled this kernel, from {before!r} to {now!r}; pass it as an "
-        f"argument, or define {kernel} again"
-    )
-
-
-def _place(function: Any) -> str:
-    code = getattr(function, "fn", function).__code__
-    return f"{code.co_filename}:{code.co_firstlineno}"
-
-
 class CompiledKernel:
     """One specialisation: its text, its machine code where it has one, and how to launch it.
 
     Attributes:
+      specialisation: what it was compiled for.
       source: the generated CUDA.
       name: the kernel's name.
       metadata: the options it was translated with, and facts about the text.
       n_regs, n_spills: registers per thread and bytes of spills; on the CPU what the text would need on a GPU, 0 without NVRTC.
       asm: the text in its forms, made when they are asked for: "cu", "ptx", "cubin", "sass".
+      check_globals: a function that rejects a launch when what the kernel read outside of itself has changed since.
       conditions: from the values and the grid of a launch to whether the guards hold; None without guards.
       launcher: launches on the GPU; None in the other modes.
     """
 
-    def __init__(self, artifact: Artifact, options: Options, mode: str, device: int, origin: Origin) -> None:
+    def __init__(self, artifact: Artifact, specialisation: Specialisation) -> None:
         """Compiles for the GPU in mode "gpu"; the CPU's library is built at the first launch."""
-        self.artifact, self.mode, self.device, self._origin = artifact, mode, max(device, 0), origin
+        options, place = specialisation.options, specialisation.placement
+        self.artifact, self.specialisation = artifact, specialisation
+        self.mode, self.device = place.mode, max(place.device, 0)
         self.source, self.name = artifact.source, artifact.kernel_name
         digest = hashlib.sha256(artifact.source.encode()).hexdigest()
         self.metadata = Metadata(
             **asdict(options), name=self.name, target=artifact.target, hash=digest,
             shared=artifact.shared_bytes + artifact.static_shared_bytes,
         )  # fmt: skip
-        self.specialisation = Specialisation(
-            origin.function, origin.arguments, options, "cuda" if mode == "gpu" else "cpu", artifact.target
-        )
+        self.check_globals = functools.partial(check_unchanged, artifact.globals, self.name)
         self.is_new = True  # until a launch has told those who asked
         self._cubin: Cubin | None = None
         self._is_built = False  # the CPU's library
@@ -125,7 +84,7 @@ class CompiledKernel:
         conditions = launch_conditions(artifact) if options.guards else ()
         self.conditions = condition(conditions, integer_places(artifact)) if conditions else None
         known: dict[str, str | bytes] = {"cu": self.source}
-        if mode == "gpu":
+        if self.mode == "gpu":
             known["cubin"] = self._load()
         else:
             from tilewright.runtime import cpu  # now, since no fork is to find it half imported (see `forks`)
@@ -169,16 +128,13 @@ class CompiledKernel:
         """
         from tilewright.emit.host import host_header, with_host_function
         from tilewright.pipeline import translate
-        from tilewright.schedule.targets import find_target
 
         outputs = [Path(output) for output in (path, header) if output]
-        check_outputs(outputs, force, "pass force=True to overwrite it", Path(self._origin.function.path))
+        made = self.specialisation
+        check_outputs(outputs, force, "pass force=True to overwrite it", Path(made.function.path))
         artifact = self.artifact
         if name:
-            target = find_target(artifact.target)
-            artifact = translate(
-                self._origin.function, self._origin.arguments, self.specialisation.options, target, name
-            )
+            artifact = translate(made.function, made.arguments, made.options, made.target, name)
         for output, text in zip(outputs, (with_host_function(artifact).source, host_header(artifact)), strict=False):
             write_output(output, text)
 
@@ -220,24 +176,26 @@ class CompiledKernel:
         if self._fast is None:
             from tilewright.runtime.launching.fast_path import FastPath
 
-            self._fast = FastPath(self._origin.function, self)
+            self._fast = FastPath(self.specialisation.function, self)
         return hold(self._fast.function, () if grid is None else grid)
 
-    def launch_checked(self, *args: Any, grid: Any, stream: Any = None, **kwargs: Any) -> CompiledKernel:
+    def launch_checked(self, /, *args: Any, grid: Any, **kwargs: Any) -> CompiledKernel:
         """Launches this specialisation on all arguments of the kernel, or on those that are no compile-time values.
 
         Raises:
-          ArgumentKindError: when they need another one.
+          ArgumentKindError: when they, or the options, need another one.
           DeviceError: when they lie elsewhere.
         """
-        from tilewright.runtime.launching.grid_sizes import grid_sizes
-
-        function = self._origin.function
-        args = self._completed(args) if not kwargs else args
-        call = function.call_of(args, kwargs)
+        own, function = self.specialisation, self.specialisation.function
+        if kwargs.keys().isdisjoint(function.arg_names):
+            args = self._completed(args)
+        bound, options, stream = function.bind(args, kwargs)
+        call = specialise(function, bound)
         self._check_place(call)
-        sizes = grid_sizes(grid, dict(zip(function.arg_names, args, strict=False)) | kwargs)
-        if call.key != self._origin.key or not self.fits(call, sizes):
+        sizes = grid_sizes(grid, bound)
+        given = OPTION_NAMES & kwargs.keys()
+        is_other = any(getattr(options, name) != getattr(own.options, name) for name in given)
+        if call.key != own.argument_key or is_other or not self.fits(call, sizes):
             raise ArgumentKindError(
                 f"these arguments need another specialisation of {self.name} than the one that was compiled; "
                 f"{self.name}[grid](…) of the function itself finds or makes it"
@@ -253,41 +211,24 @@ class CompiledKernel:
         Raises:
           DeviceError: names both places.
         """
-        check_memory(call)
-        own, device = self.device if self.mode == "gpu" else HOST, device_of(call)
+        check_memory(call.arrays)
+        own, device = self.specialisation.placement.device, device_of(call.arrays)
         if call.arrays and device != own:
             where, here = ("the CPU" if one == HOST else f"cuda:{one}" for one in (device, own))
             raise DeviceError(f"{self.name} was compiled for {here}, and the arrays of this launch lie on {where}")
 
     def _completed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """All arguments, where the compile-time ones were left out: their values are known here."""
-        function = self._origin.function
+        function = self.specialisation.function
         if len(args) != len(function.params) - len(function.constexprs):
             return args
         given = iter(args)
-        known = zip(function.params, self._origin.arguments, strict=True)
+        known = zip(function.params, self.specialisation.arguments, strict=True)
         return tuple(getattr(one, "value", None) if p.is_constexpr else next(given) for p, one in known)
 
     def fits(self, call: Call, grid: tuple[int, int, int]) -> bool:
         """Whether the text is right for the values of a call and for so many programs, as its guards say."""
         return self.conditions is None or self.conditions(call.values, grid)
-
-    def check_globals(self) -> None:
-        """Rejects a launch of a kernel that read a global, or a variable around it, which has changed since.
-
-        Raises:
-          GlobalChangedError: a RuntimeError, as in Triton.
-        """
-        for owner, name, value in self.artifact.globals:
-            try:
-                now = unwrap(outer_value(owner, name))
-            except LookupError:
-                now = None
-            if now is not value and _differ(plain(now), plain(value)):
-                reads = isinstance(owner, (KernelFunction, FunctionType))
-                home = getattr(owner, "__name__", type(owner).__name__)
-                whole = name if reads else f"{home}.{name}" if isinstance(name, str) else f"of type {home}"
-                raise _changed(whole, value, now, self.name)
 
     def finish(self) -> None:
         """Does now what the first launch would do: builds the CPU's library."""
@@ -311,7 +252,7 @@ class CompiledKernel:
 
     def _launch_metadata(self, grid: tuple[int, int, int], call: Call, stream: Any) -> LaunchMetadata:
         own = {"name": self.name, "grid": grid, "stream": self._stream(stream, call) if self.mode == "gpu" else 0}
-        describe = self._origin.function.launch_metadata
+        describe = self.specialisation.function.launch_metadata
         values = dict(zip((p.name for p in self.artifact.parameters), call.values, strict=True))
         return LaunchMetadata(own | (describe(grid, self.metadata, values) if describe else {}))
 

@@ -18,7 +18,7 @@ from tilewright.runtime.arguments.arrays import UNKNOWN, describe
 from tilewright.runtime.arguments.specialise import annotated_type, integer_type
 from tilewright.runtime.environment import check_settings
 from tilewright.runtime.launching.packing import as_float, fitted
-from tilewright.tools.tensor_descriptor import array_of, is_descriptor
+from tilewright.tools.tensor_descriptor import array_of, is_descriptor, reading
 
 
 def interpret(
@@ -68,9 +68,8 @@ def _value(parameter: KernelParameter, name: str, value: Any, general: bool, buf
         whole = array_of(value, name)
         buffers.append(buffer_at(name, whole.address, whole.size))
         base = Tile(np.int64(whole.address), PointerType(whole.dtype, parameter.is_const))
-        padding = getattr(value, "padding", "zero")
-        rounds = bool(getattr(value, "round_f32_to_tf32", False)) and whole.dtype == float32
-        return Descriptor(base, tuple(value.shape), tuple(value.strides), tuple(value.block_shape), padding, rounds)
+        sizes = (tuple(value.shape), tuple(value.strides), tuple(value.block_shape))
+        return Descriptor(base, *sizes, *reading(value, whole.dtype))
     array = describe(value, name)
     if array is None:
         return constexpr(value)

@@ -14,16 +14,14 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
-from tilewright.diagnostics import HostCallError, LaunchError, MissingArgumentError
+from tilewright.diagnostics import HostCallError, MissingArgumentError
 from tilewright.host import constexpr_function
 from tilewright.kernel_function import KernelFunction
-from tilewright.runtime.arguments.arrays import HOST
 from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.runtime.arguments.specialise import Call, specialise
 from tilewright.runtime.async_compile import FutureKernel, active_mode
 from tilewright.runtime.compilations import Compilations
 from tilewright.runtime.compiled import CompiledKernel
-from tilewright.runtime.devices import current_device
 from tilewright.runtime.forks import preparing
 from tilewright.runtime.hooks import COMPILE_HOOKS, Hook
 from tilewright.runtime.kernel_interface import FoundByName, KernelInterface, QuickLaunches
@@ -33,9 +31,9 @@ from tilewright.runtime.launching.fast_text import MISSING, hold
 from tilewright.runtime.launching.grid_sizes import check_can_wait, grid_sizes
 from tilewright.runtime.mock_tensor import MockTensor
 from tilewright.runtime.options import ACCEPTED, OPTION_NAMES, check_unset, make_options, unrecognised
-from tilewright.runtime.placement import check_memory, choose_mode, device_of, target_of, wanted_mode
+from tilewright.runtime.placement import Placement, check_memory, placement_here, placement_of
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
-from tilewright.runtime.specialisations import DeviceCaches, Specialisation, read
+from tilewright.runtime.specialisations import DeviceCaches, Specialisation, read, specialisation_for
 from tilewright.runtime.tracebacks import outermost, shortened, warn
 from tilewright.runtime.tracing import launches_nothing, opaque, recording
 from tilewright.schedule.targets import find_target
@@ -81,7 +79,7 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         self.version, self.debug, self.noinline, self.launch_metadata = version, debug, noinline, launch_metadata
         self._called = repr
         self.signature = inspect.signature(fn)
-        self.compilations = Compilations(self)
+        self.compilations = Compilations()
         self.pre_run_hooks: list[Hook] = []
         self._fast = FastPath(self)
         _KERNELS.add(self)
@@ -188,26 +186,25 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
 
     def _launch(self, args: tuple[Any, ...], grid: Any, warmup: bool, kwargs: dict[str, Any]) -> Launched:
         with preparing():
-            bound, options, stream = self._bind(args, kwargs)
+            bound, options, stream = self.bind(args, kwargs)
             sizes = grid_sizes(grid, bound)
             if warmup:
                 bound |= {p.name: MockTensor.wrap_dtype(bound[p.name]) for p in self.params if not p.is_constexpr}
             call = specialise(self, bound)
             if not warmup:
-                check_memory(call)
-            mode = choose_mode(call)
-            if mode == "interpret":
+                check_memory(call.arrays)
+            place = placement_of(call.arrays)
+            if place.mode == "interpret":
                 from tilewright.runtime.interpreted import interpret
             else:
-                device = device_of(call)
-                if COMPILE_HOOKS.enter and self._is_left_out(call, options, mode, device, warmup):
+                wanted = Specialisation(self, call.arguments, call.key, options, place, place.target())
+                if COMPILE_HOOKS.enter and self._is_left_out(wanted, warmup):
                     return None
                 later = active_mode.get() if warmup else None
                 if later is not None:
-                    key = (self, call.key, options, mode, device, self.raw_src)
-                    return later.submit(key, lambda: self._prepared(call, sizes, options, mode, device, warmup))
-                compiled = self._prepared(call, sizes, options, mode, device, warmup)
-        if mode == "interpret":
+                    return later.submit((self, wanted.key), lambda: self._prepared(call, sizes, wanted, warmup))
+                compiled = self._prepared(call, sizes, wanted, warmup)
+        if place.mode == "interpret":
             if not warmup and 0 not in sizes and recording() is None:
                 check_can_wait(options, sizes)
                 interpret(self, sizes, bound, options)
@@ -216,24 +213,18 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
             compiled.launch(sizes, call, stream)
         return compiled
 
-    def _prepared(
-        self, call: Call, grid: tuple[int, int, int], options: Options, mode: str, device: int, warmup: bool
-    ) -> CompiledKernel:
+    def _prepared(self, call: Call, grid: tuple[int, int, int], wanted: Specialisation, warmup: bool) -> CompiledKernel:
         """The compiled kernel for a call, told of to those who asked."""
-        compiled = self.compilations.found(call, grid, options, mode, device)
+        compiled = self.compilations.found(call, grid, wanted)
         compiled.check_globals()
         if COMPILE_HOOKS.exit and compiled.is_new:
-            compiled.specialisation.tell(COMPILE_HOOKS.exit, compiled.device, warmup)
+            compiled.specialisation.tell(COMPILE_HOOKS.exit, warmup)
         compiled.is_new = False
         return compiled
 
-    def _is_left_out(self, call: Call, options: Options, mode: str, device: int, warmup: bool) -> bool:
+    def _is_left_out(self, wanted: Specialisation, warmup: bool) -> bool:
         """Whether a hook, told of what would be compiled, answers that it is not to be."""
-        target = target_of(mode, device)
-        if self.compilations.has(call.arguments, options, mode, device, target):
-            return False
-        made = Specialisation(self, call.arguments, options, "cuda" if mode == "gpu" else "cpu", target.name)
-        return made.tell(COMPILE_HOOKS.enter, max(device, 0), warmup)
+        return not self.compilations.has(wanted) and wanted.tell(COMPILE_HOOKS.enter, warmup)
 
     @outermost
     def warmup(self, /, *args: Any, grid: Any = (1,), **kwargs: Any) -> Launched:
@@ -263,20 +254,19 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
     @outermost
     @preparing()
     def compile(self, signature: str, **options: Any) -> CompiledKernel:
-        """The compiled kernel for a signature, for device 0 or else the host, to launch as `compiled[grid](*args)`."""
-        mode = _mode_here()
-        arguments = parse_signature(self, signature)
-        return self.compiled_for(arguments, make_options(options, self.debug), mode, 0 if mode == "gpu" else HOST)
+        """The compiled kernel for a signature, for the current GPU or else the host; launch it as `compiled[grid](*args)`."""
+        here = placement_here()
+        return self.compiled_for(parse_signature(self, signature), make_options(options, self.debug), here)
 
     def call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """The specialisation that arguments need."""
-        return specialise(self, self._bind(args, kwargs)[0])
+        return specialise(self, self.bind(args, kwargs)[0])
 
     def compiled_for(
-        self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target | None = None
+        self, arguments: tuple[Argument, ...], options: Options, placement: Placement, target: Target | None = None
     ) -> CompiledKernel:
-        """The compiled kernel of a specialisation, made once; the text is for `target`, or for the device's."""
-        return self.compilations.made_for(arguments, options, mode, device, target or target_of(mode, device))
+        """The compiled kernel for arguments that no call gave; the text is for `target`, or for the placement's own."""
+        return self.compilations.made_for(specialisation_for(self, arguments, options, placement, target))
 
     @outermost
     def preload(self, specialization_data: str) -> CompiledKernel:
@@ -285,12 +275,9 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         Raises:
           SpecializationDataError: a RuntimeError, when the data are for another kernel or another target.
         """
-        mode = _mode_here()
-        device = current_device() if mode == "gpu" else HOST
-        made = read(self, specialization_data, "cuda" if mode == "gpu" else "cpu", target_of(mode, device).name)
-        return self.compiled_for(made.arguments, made.options, mode, device)
+        return self.compilations.made_for(read(self, specialization_data, placement_here()))
 
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], Options, Any]:
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], Options, Any]:
         """Arguments by parameter name, options, and the stream."""
         names = set(self.arg_names)
         unknown = [name for name in kwargs if name not in names and name not in ACCEPTED]
@@ -308,20 +295,6 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
             chosen.setdefault(name, bound.arguments[name])
         stream = None if "stream" in names else kwargs.get("stream")
         return dict(bound.arguments), make_options(chosen, self.debug), stream
-
-
-def _mode_here() -> str:
-    """The mode of what is compiled without arguments: the GPU's, or else the host's.
-
-    Raises:
-      LaunchError: in the interpreter.
-    """
-    from tilewright.runtime.driver import is_available
-
-    mode = wanted_mode() or ("gpu" if is_available() else "cpu")
-    if mode == "interpret":
-        raise LaunchError("nothing is compiled with TILEWRIGHT_MODE=interpret")
-    return mode
 
 
 @outermost

@@ -12,9 +12,23 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tilewright.diagnostics import OptionError
+from tilewright.language.hints import shown
 from tilewright.runtime.building.folders import cache_folder
 from tilewright.runtime.environment import is_on
 from tilewright.runtime.hooks import COMPILE_HOOKS, LAUNCH_HOOKS, LOAD_HOOKS, TUNING_HOOKS
+from tilewright.runtime.tracebacks import shortened
+
+
+def _called(function: Any) -> Callable[..., Any]:
+    """A function to call, as it was given.
+
+    Raises:
+      OptionError: for what cannot be called, now rather than at the launch that would call it.
+    """
+    if not callable(function):
+        raise shortened(OptionError(f"a hook must be a function or None, not {shown(function)}"))
+    return function  # type: ignore[no-any-return]
 
 
 class HookChain:
@@ -27,7 +41,7 @@ class HookChain:
     def add(self, function: Callable[..., Any]) -> None:
         """Appends a function that is not there yet."""
         if function not in self.calls:
-            self.calls.append(function)
+            self.calls.append(_called(function))
 
     def remove(self, function: Callable[..., Any]) -> None:
         """Takes a function out, if it is there."""
@@ -38,22 +52,6 @@ class HookChain:
         """Calls all."""
         for function in tuple(self.calls):
             function(*args, **kwargs)
-
-
-class Switch:
-    """An environment variable that is on or off."""
-
-    def __init__(self, variable: str, default: bool = False) -> None:
-        """`default` counts while the variable is not set."""
-        self.variable, self.default = variable, default
-
-    def get(self) -> bool:
-        """Whether it is on."""
-        return is_on(self.variable, self.default)
-
-    def put(self, value: Any) -> None:
-        """Sets the variable, which programs that this one starts see as well; None removes it."""
-        Word(self.variable).put(None if value is None else "1" if value else "0")
 
 
 class Word:
@@ -67,12 +65,29 @@ class Word:
         """The text."""
         return os.environ.get(self.variable)
 
-    def put(self, value: str | os.PathLike[str] | None) -> None:
-        """Sets the variable, or removes it with None."""
+    def put(self, value: Any) -> None:
+        """Sets the variable, which programs that this one starts see as well, to a text or path; None removes it."""
         if value is None:
             os.environ.pop(self.variable, None)
         else:
             os.environ[self.variable] = os.fspath(value)
+
+
+class Switch(Word):
+    """An environment variable that is on or off."""
+
+    def __init__(self, variable: str, default: bool = False) -> None:
+        """`default` counts while the variable is not set."""
+        super().__init__(variable)
+        self.default = default
+
+    def get(self) -> bool:  # type: ignore[override]
+        """Whether it is on."""
+        return is_on(self.variable, self.default)
+
+    def put(self, value: Any) -> None:
+        """Switches it; None removes the variable."""
+        super().put(None if value is None else "1" if value else "0")
 
 
 class Folder(Word):
@@ -96,7 +111,7 @@ class Chain:
 
     def put(self, value: Any) -> None:
         """Puts functions in the place of those that are there."""
-        self.chain.calls[:] = value.calls if isinstance(value, HookChain) else [] if value is None else [value]
+        self.chain.calls[:] = value.calls if isinstance(value, HookChain) else [] if value is None else [_called(value)]
 
 
 class Single(Chain):
@@ -139,7 +154,7 @@ class Group:
     def scope(self) -> Iterator[None]:
         """Puts everything back at its end."""
         settings: dict[str, Any] = vars(self)["_settings"]
-        words = {s.variable: os.environ.get(s.variable) for s in settings.values() if isinstance(s, (Switch, Word))}
+        words = {s.variable: os.environ.get(s.variable) for s in settings.values() if isinstance(s, Word)}
         chains = [(s.chain.calls, list(s.chain.calls)) for s in settings.values() if isinstance(s, Chain)]
         try:
             yield

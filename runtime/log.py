@@ -31,10 +31,10 @@ def _topics(wanted: str) -> list[str]:
     return topics
 
 
-def log(topic: str, message: Callable[[], str]) -> None:
-    """Prints a message whose topic is wanted."""
-    if is_wanted(topic):
-        print(f"tilewright: {topic}: {message()}", file=sys.stderr, flush=True)
+def log(message: Callable[[], str]) -> None:
+    """Prints what is said of a compilation, where that is wanted."""
+    if is_wanted("compile"):
+        print(f"tilewright: compile: {message()}", file=sys.stderr, flush=True)
 
 
 def reason(parts: Mapping[str, Any], known: Iterable[Mapping[str, Any]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from tilewright.artifact import Target
 from tilewright.diagnostics import (
@@ -11,35 +12,59 @@ from tilewright.diagnostics import (
     LaunchError,
     TilewrightError,
 )
+from tilewright.frozen import frozen
 from tilewright.runtime import driver
-from tilewright.runtime.arguments.arrays import HOST, NOWHERE
-from tilewright.runtime.arguments.specialise import Call
+from tilewright.runtime.arguments.arrays import HOST, NOWHERE, Array
 from tilewright.runtime.devices import current_device
 from tilewright.runtime.environment import is_on
 from tilewright.schedule.targets import find_target
 
 MODES = ("gpu", "cpu", "check", "interpret")
 HOST_TARGET = "sm_90a"
+Arrays = Sequence[tuple[str, Array]]  # by the names of the arguments that they are, or are part of
 
 
-def check_memory(call: Call) -> None:
+@frozen
+class Placement:
+    """Where a launch runs: in which of `MODES`, on which device, which is `HOST` in all modes but "gpu"."""
+
+    mode: str
+    device: int
+
+    @property
+    def backend(self) -> str:
+        """The mode as tools of Triton's know it."""
+        return "cuda" if self.mode == "gpu" else "cpu"
+
+    def target(self) -> Target:
+        """The architecture that the text is written for: $TILEWRIGHT_ARCH, or the device's."""
+        named = os.environ.get("TILEWRIGHT_ARCH")
+        if named or self.mode != "gpu":
+            return find_target(named or HOST_TARGET)
+        return device_target(self.device)
+
+
+ON_HOST = Placement("cpu", HOST)
+
+
+def check_memory(arrays: Arrays) -> None:
     """Rejects a launch on what only stands for arrays.
 
     Raises:
       ArgumentKindError: names the first.
     """
-    for name, array in call.arrays:
+    for name, array in arrays:
         if array.device == NOWHERE:
             raise ArgumentKindError(f"argument {name} is a MockTensor, which has no memory: only warmup takes it")
 
 
-def device_of(call: Call) -> int:
+def device_of(arrays: Arrays) -> int:
     """The device that all arrays lie on; without arrays, or where types stand for all of them, the present one, if there is one.
 
     Raises:
       DeviceError: when they lie on several.
     """
-    places = {array.device: name for name, array in call.arrays if array.device != NOWHERE}
+    places = {array.device: name for name, array in arrays if array.device != NOWHERE}
     if not places and wanted_mode() in ("", "gpu") and driver.is_available():
         return current_device()
     if len(places) > 1:
@@ -64,34 +89,38 @@ def wanted_mode() -> str:
     return wanted
 
 
-def choose_mode(call: Call) -> str:
-    """Where to run: as TILEWRIGHT_MODE says, or where the arrays lie.
+def placement_of(arrays: Arrays) -> Placement:
+    """Where a launch on some arrays runs: as TILEWRIGHT_MODE says, or where they lie.
 
     Raises:
       LaunchError: for an unknown mode.
       DeviceError: when the arrays lie where the mode cannot reach them.
     """
     wanted = wanted_mode()
-    device = device_of(call)
-    if device == HOST and wanted == "gpu" and call.arrays:
+    device = device_of(arrays)
+    if device == HOST and wanted == "gpu" and arrays:
         raise DeviceError("TILEWRIGHT_MODE=gpu needs arrays on a GPU; these lie on the CPU")
     if device != HOST and wanted in ("cpu", "check", "interpret"):
         raise DeviceError(f"TILEWRIGHT_MODE={wanted} needs arrays on the CPU; these lie on cuda:{device}: pass x.cpu()")
     if wanted:
-        return wanted
+        return Placement(wanted, device)
     if device != HOST:
-        return "gpu"
+        return Placement("gpu", device)
     from tilewright.runtime.cpu import has_compiler
 
-    return "cpu" if has_compiler() else "interpret"
+    return ON_HOST if has_compiler() else Placement("interpret", HOST)
 
 
-def target_of(mode: str, device: int) -> Target:
-    """The architecture that the text is written for: $TILEWRIGHT_ARCH, or the device's."""
-    named = os.environ.get("TILEWRIGHT_ARCH")
-    if named or mode != "gpu":
-        return find_target(named or HOST_TARGET)
-    return device_target(device)
+def placement_here() -> Placement:
+    """Where that runs which is compiled without arguments: on the current GPU, or else on the host.
+
+    Raises:
+      LaunchError: in the interpreter.
+    """
+    mode = wanted_mode() or ("gpu" if driver.is_available() else "cpu")
+    if mode == "interpret":
+        raise LaunchError("nothing is compiled with TILEWRIGHT_MODE=interpret")
+    return Placement(mode, current_device() if mode == "gpu" else HOST)
 
 
 def device_target(device: int) -> Target:

@@ -17,15 +17,17 @@ from tilewright.artifact import (
     DescriptorArgument,
     Options,
     RuntimeArgument,
+    Target,
     TupleArgument,
     constants_of,
 )
 from tilewright.diagnostics import SpecializationDataError
 from tilewright.frozen import frozen
 from tilewright.language.dtypes import DTYPES_BY_NAME, DType
-from tilewright.runtime.arguments.specialise import describe_argument
+from tilewright.runtime.arguments.specialise import describe_argument, key_of
 from tilewright.runtime.building.translations import element_of
 from tilewright.runtime.hooks import Hook, JitFunctionInfo
+from tilewright.runtime.placement import Placement
 
 if TYPE_CHECKING:
     from tilewright.runtime.compiled import CompiledKernel
@@ -34,37 +36,57 @@ if TYPE_CHECKING:
 
 @frozen
 class Specialisation:
-    """What a kernel is compiled for; `backend` is "cuda" or "cpu", `target` the architecture of the text."""
+    """What a kernel is compiled for.
+
+    Attributes:
+      function: the kernel.
+      arguments: what is known of each.
+      argument_key: what tells these from others.
+      options: of the launch.
+      placement: where it is to run.
+      target: the architecture that the text is written for.
+    """
 
     function: JITFunction
     arguments: tuple[Argument, ...]
+    argument_key: tuple[Any, ...]
     options: Options
-    backend: str
-    target: str
+    placement: Placement
+    target: Target
 
     @property
-    def key(self) -> str:
-        """What tells it from the kernel's others on the same device."""
-        return f"{self._signature()}, {self.options}, {self.backend}, {self.target}"
+    def key(self) -> tuple[Any, ...]:
+        """What tells it from the kernel's others, of the text that the kernel has now."""
+        place, text = self.placement, self.function.raw_src
+        return self.argument_key, self.options, place.mode, place.device, self.target.name, text
+
+    @property
+    def name(self) -> str:
+        """What tools know it by among the kernel's others on the same device."""
+        return f"{self._signature()}, {self.options}, {self.placement.backend}, {self.target.name}"
+
+    def runs_on(self) -> dict[str, str]:
+        """Where its machine code runs, in words of Triton's."""
+        return {"backend": self.placement.backend, "arch": self.target.name}
 
     def _signature(self) -> str:
         return ", ".join(f"{argument.name}: {describe_argument(argument)}" for argument in self.arguments)
 
-    def tell(self, hooks: list[Hook], device: int, warmup: bool) -> bool:
+    def tell(self, hooks: list[Hook], warmup: bool) -> bool:
         """Calls hooks with what Triton's are given; whether one answered that the launch is to be left out."""
-        function, options = self.function, self.options
+        function, options, key = self.function, self.options, self.name
         name = function.fn.__qualname__
         signature = {argument.name: describe_argument(argument) for argument in self.arguments}
         constants = {one.name: one.value for argument in self.arguments for one in constants_of(argument)}
         facts = {
-            **asdict(options), "key": self.key, "signature": signature, "constants": constants, "device": device,
-            "extern_libs": (), "specialization_data": self.data(), "is_warmup": warmup,
+            **asdict(options), "key": key, "signature": signature, "constants": constants,
+            "device": max(self.placement.device, 0), "extern_libs": (), "specialization_data": self.data(), "is_warmup": warmup,
         }  # fmt: skip
         shown = ("num_warps", "num_ctas", "num_stages", "enable_fp_fusion", "launch_cooperative_grid")
         words = ", ".join(f"{option}={getattr(options, option)}" for option in shown)
         info = JitFunctionInfo(function.__module__, name, function)
         answers = [
-            hook(key=self.key, repr=f"{name}[{words}]({self._signature()})", fn=info, compile=facts,
+            hook(key=key, repr=f"{name}[{words}]({self._signature()})", fn=info, compile=facts,
                  is_manual_warmup=warmup, already_compiled=False)
             for hook in tuple(hooks)  # one may take itself out
         ]  # fmt: skip
@@ -79,13 +101,24 @@ class Specialisation:
         function = self.function
         facts = {
             "name": f"{function.__module__}.{function.fn.__qualname__}", "arguments": arguments, "options": asdict(self.options),
-            "target": {"backend": self.backend, "arch": self.target},
+            "target": self.runs_on(),
         }  # fmt: skip
         return json.dumps(facts)
 
 
-def read(function: JITFunction, data: str, backend: str, target: str) -> Specialisation:
-    """The specialisation that `Specialisation.data` wrote, for the same kernel and target.
+def specialisation_for(
+    function: JITFunction,
+    arguments: tuple[Argument, ...],
+    options: Options,
+    placement: Placement,
+    target: Target | None = None,
+) -> Specialisation:
+    """The specialisation to arguments that no call gave; the text is for `target`, or for the placement's own."""
+    return Specialisation(function, arguments, key_of(arguments), options, placement, target or placement.target())
+
+
+def read(function: JITFunction, data: str, placement: Placement) -> Specialisation:
+    """The specialisation that `Specialisation.data` wrote, for the same kernel, kind of place and architecture.
 
     Raises:
       SpecializationDataError: when it is for another one, or no such text.
@@ -103,10 +136,12 @@ def read(function: JITFunction, data: str, backend: str, target: str) -> Special
     own = f"{function.__module__}.{function.fn.__qualname__}"
     if name != own:
         raise SpecializationDataError(f"Specialization data is for {name}, and this kernel is {own}")
-    wanted = {"backend": backend, "arch": target}
-    if found != wanted:
-        raise SpecializationDataError(f"Specialization data is for {found}, and the kernel would run on {wanted}")
-    return Specialisation(function, arguments, options, backend, target)
+    made = specialisation_for(function, arguments, options, placement)
+    if found != made.runs_on():
+        raise SpecializationDataError(
+            f"Specialization data is for {found}, and the kernel would run on {made.runs_on()}"
+        )
+    return made
 
 
 def _saved(argument: Argument) -> dict[str, Any]:
@@ -147,7 +182,7 @@ def _restored(facts: dict[str, Any]) -> Argument:
 
 
 class OnDevice(Mapping[str, "CompiledKernel"]):
-    """The compiled specialisations of a kernel for one device, by their keys."""
+    """The compiled specialisations of a kernel for one device, by their names."""
 
     def __init__(self, function: JITFunction, device: int) -> None:
         """Device 0 has what runs on the host, too."""
@@ -155,7 +190,7 @@ class OnDevice(Mapping[str, "CompiledKernel"]):
 
     def _all(self) -> dict[str, CompiledKernel]:
         found = [one for one in list(self._function.compilations.made.values()) if one.device == self._device]
-        return {one.specialisation.key: one for one in found}
+        return {one.specialisation.name: one for one in found}
 
     def __getitem__(self, key: str) -> CompiledKernel:
         return self._all()[key]

@@ -102,6 +102,6 @@ def load_torch() -> None:
     """Puts a module with `Tensor` in torch's place, for the rest of the process."""
     torch: Any = types.ModuleType("torch")
     torch.Tensor = Tensor
-    torch.cuda = types.SimpleNamespace(is_initialized=lambda: True)
+    torch.cuda = types.SimpleNamespace(is_initialized=lambda: True, current_device=lambda: 0)
     torch._C = types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: STREAM)
     sys.modules["torch"] = torch

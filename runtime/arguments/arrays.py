@@ -20,9 +20,9 @@ HOST = -1
 UNKNOWN = -1  # bytes of an array that tells where it begins and nothing else
 NOWHERE = -2  # of a `MockTensor`, which goes with arrays on any device
 _NAMES = {dtype.numpy_name: dtype for dtype in DTYPES} | {dtype.word: dtype for dtype in DTYPES}
-_NAMES |= {"float8_e4m3fn": _NAMES["float8_e4m3fn"], "bool": _NAMES["bool"]}
 _TYPESTRINGS = {"b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "u1": "uint8", "u2": "uint16",
                 "u4": "uint32", "u8": "uint64", "f2": "float16", "f4": "float32", "f8": "float64"}  # fmt: skip
+_BYTE_ORDERS = "<|"  # of a typestring that kernels can read: the low byte first, or a single one
 
 
 @frozen
@@ -62,7 +62,7 @@ def describe(value: Any, name: str) -> Array | None:
             f"argument {name}: a masked array, whose mask no kernel sees; pass x.filled(0) and the mask as another array"
         )
     if hasattr(value, "__cuda_array_interface__"):
-        return _interface(value, value.__cuda_array_interface__, _device_of(value), name)
+        return _interface(value, value.__cuda_array_interface__, device_of_array(value), name)
     if hasattr(value, "__array_interface__"):
         return _interface(value, value.__array_interface__, HOST, name)
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
@@ -70,7 +70,7 @@ def describe(value: Any, name: str) -> Array | None:
         address = value.data_ptr()
         if not isinstance(address, int):
             raise ArgumentKindError(f"argument {name} has the address {address!r}, which is no integer")
-        return Array(address, dtype, _device_of(value), _told_size(value, dtype, name), True, value)
+        return Array(address, dtype, device_of_array(value), _told_size(value, dtype, name), True, value)
     if hasattr(value, "__dlpack__"):
         return _dlpack(value, name)
     return None
@@ -164,11 +164,14 @@ def _jax(value: Any, name: str) -> Array | None:
 
 def _interface(value: Any, interface: dict[str, Any], device: int, name: str) -> Array:
     try:
-        (address, read_only), typestring = interface["data"], interface["typestr"][1:]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ArgumentKindError(f"argument {name} has an array interface without data or typestr ({error})") from None
-    dtype = _dtype(getattr(value, "dtype", _TYPESTRINGS.get(typestring, typestring)), name)
-    size = _bytes(interface["shape"], interface.get("strides"), dtype, name)
+        (address, read_only), shape, typestring = interface["data"], interface["shape"], interface["typestr"]
+        known = _TYPESTRINGS.get(typestring.lstrip(_BYTE_ORDERS), typestring)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ArgumentKindError(
+            f"argument {name} has an array interface without data, shape or typestr ({error})"
+        ) from None
+    dtype = _dtype(getattr(value, "dtype", known), name)
+    size = _bytes(shape, interface.get("strides"), dtype, name)
     return Array(int(address), dtype, device, size, not read_only, value)
 
 
@@ -201,7 +204,8 @@ def _told_size(value: Any, dtype: DType, name: str) -> int:
     return _bytes(shape, steps, dtype, name) if all(step >= 0 for step in steps) else UNKNOWN
 
 
-def _device_of(value: Any) -> int:
+def device_of_array(value: Any) -> int:
+    """The number of the device that an array of any library tells, `HOST` for the CPU; 0 for one that tells none."""
     device = getattr(value, "device", None)
     if getattr(device, "type", device) == "cpu":
         return HOST

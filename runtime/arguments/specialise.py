@@ -27,7 +27,7 @@ from tilewright.language.dtypes import (
 )
 from tilewright.language.hints import shown as in_words
 from tilewright.runtime.arguments.arrays import Array, describe
-from tilewright.tools.tensor_descriptor import array_of, is_descriptor
+from tilewright.tools.tensor_descriptor import array_of, is_descriptor, reading
 
 ALIGNMENT = 16
 ANNOTATED = {"int": int32, "float": float32, "bool": int1}
@@ -63,20 +63,19 @@ def specialise(function: KernelFunction, bound: dict[str, Any]) -> Call:
       ArgumentKindError: for an argument that is no array, number or compile-time value.
     """
     arguments: list[Argument] = []
-    values: list[Any] = []
-    arrays: list[tuple[str, Array]] = []
     keys: list[Any] = []
+    passed = _Passed()
     for parameter in function.params:
         value = bound[parameter.name]
         try:
-            arguments.append(_argument(parameter, parameter.name, value, watched(parameter), values, arrays))
+            arguments.append(passed.argument(parameter, parameter.name, value, watched(parameter)))
             keys.append(_key(arguments[-1]))
         except LaunchError as error:
             raise error.of(parameter.name)
         except RecursionError:
             text = f"argument {parameter.name} is a tuple that nests too deep, or that contains itself"
             raise ArgumentKindError(text).of(parameter.name) from None
-    return Call(tuple(arguments), tuple(values), tuple(arrays), tuple(keys))
+    return Call(tuple(arguments), tuple(passed.values), tuple(passed.arrays), tuple(keys))
 
 
 def key_of(arguments: tuple[Argument, ...]) -> tuple[Any, ...]:
@@ -151,87 +150,85 @@ class _Content:
             return False
 
 
-def _argument(
-    parameter: KernelParameter,
-    name: str,
-    value: Any,
-    seen: Watched,
-    values: list[Any],
-    arrays: list[tuple[str, Array]],
-) -> Argument:
-    if parameter.is_constexpr or value is None or isinstance(value, (constexpr, KernelFunction)):
-        rank = getattr(value, "ndim", 0)  # of a class of arrays, or of NumPy itself, no number
-        if hasattr(value, "dtype") and isinstance(rank, int) and rank > 0:
+class _Passed:
+    """What a call passes to the kernel, collected argument by argument."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.values: list[Any] = []
+        self.arrays: list[tuple[str, Array]] = []
+
+    def argument(self, parameter: KernelParameter, name: str, value: Any, seen: Watched) -> Argument:
+        """Takes an argument, or an item of one; what is known of it.
+
+        Raises:
+          ArgumentKindError: when it is no array, number or compile-time value.
+        """
+        if parameter.is_constexpr or value is None or isinstance(value, (constexpr, KernelFunction)):
+            rank = getattr(value, "ndim", 0)  # of a class of arrays, or of NumPy itself, no number
+            if hasattr(value, "dtype") and isinstance(rank, int) and rank > 0:
+                raise ArgumentKindError(
+                    f"argument {name} is an array, but {name} is annotated tl.constexpr: leave that out"
+                )
+            return ConstantArgument(name, plain(value))
+        if isinstance(value, (tuple, list)):
+            items = (self.argument(parameter, f"{name}[{i}]", item, seen) for i, item in enumerate(value))
+            return TupleArgument(name, tuple(items), getattr(value, "_fields", ()))
+        value = plain(value)
+        if isinstance(value, (bool, int, float)):
+            return self._number(name, value, annotated_type(parameter.annotation), seen)
+        if is_descriptor(value):
+            return self._descriptor(name, value, seen)
+        array = describe(value, name)
+        if array is not None:
+            self.values.append(array.address)
+            self.arrays.append((name, array))
+            element = PointerType(array.dtype, parameter.is_const)
+            return RuntimeArgument(name, element, seen.divisible and array.address % ALIGNMENT == 0)
+        if isinstance(value, (str, DType)) or callable(value):
             raise ArgumentKindError(
-                f"argument {name} is an array, but {name} is annotated tl.constexpr: leave that out"
+                f"argument {name} is {in_words(value)}, which only a compile-time parameter can take: "
+                f"annotate it as {name}: tl.constexpr"
             )
-        return ConstantArgument(name, plain(value))
-    if isinstance(value, (tuple, list)):
-        items = (_argument(parameter, f"{name}[{i}]", item, seen, values, arrays) for i, item in enumerate(value))
-        return TupleArgument(name, tuple(items), getattr(value, "_fields", ()))
-    value = plain(value)
-    if isinstance(value, (bool, int, float)):
-        return _number(name, value, annotated_type(parameter.annotation), seen, values)
-    if is_descriptor(value):
-        return _descriptor(name, value, seen, values, arrays)
-    array = describe(value, name)
-    if array is not None:
-        values.append(array.address)
-        arrays.append((name, array))
-        element = PointerType(array.dtype, parameter.is_const)
-        return RuntimeArgument(name, element, seen.divisible and array.address % ALIGNMENT == 0)
-    if isinstance(value, (str, DType)) or callable(value):
         raise ArgumentKindError(
-            f"argument {name} is {in_words(value)}, which only a compile-time parameter can take: "
-            f"annotate it as {name}: tl.constexpr"
+            f"argument {name} is of type {type(value).__name__}; a kernel takes arrays (torch, CuPy, JAX, NumPy or anything with "
+            "an array interface), tensor descriptors, numbers, tuples of these, None, and compile-time values"
         )
-    raise ArgumentKindError(
-        f"argument {name} is of type {type(value).__name__}; a kernel takes arrays (torch, CuPy, JAX, NumPy or anything with "
-        "an array interface), tensor descriptors, numbers, tuples of these, None, and compile-time values"
-    )
 
+    def _descriptor(self, name: str, value: Any, seen: Watched) -> DescriptorArgument:
+        """A `TensorDescriptor`: its address, then its shape, then its strides but the last."""
+        array = array_of(value, name)
+        self.arrays.append((name, array))
+        self.values += [array.address, *value.shape, *value.strides[:-1]]
+        divisible = tuple(seen.divisible and side % ALIGNMENT == 0 for side in value.shape)
+        return DescriptorArgument(name, array.dtype, tuple(value.block_shape), divisible, *reading(value, array.dtype))
 
-def _descriptor(
-    name: str, value: Any, seen: Watched, values: list[Any], arrays: list[tuple[str, Array]]
-) -> DescriptorArgument:
-    """A `TensorDescriptor`: its address, then its shape, then its strides but the last."""
-    array = array_of(value, name)
-    arrays.append((name, array))
-    values += [array.address, *value.shape, *value.strides[:-1]]
-    divisible = tuple(seen.divisible and side % ALIGNMENT == 0 for side in value.shape)
-    padding = getattr(value, "padding", "zero")
-    rounds = bool(getattr(value, "round_f32_to_tf32", False)) and array.dtype == float32
-    return DescriptorArgument(name, array.dtype, tuple(value.block_shape), divisible, padding, rounds)
+    def _number(self, name: str, value: int | float | bool, annotated: DType | None, seen: Watched) -> Argument:
+        if annotated is not None:
+            is_whole = annotated.is_int() and not annotated.is_bool()
+            if is_whole and isinstance(value, float) and not value.is_integer():
+                raise ArgumentKindError(
+                    f"argument {name} is {value}, but its annotation makes it a {annotated}: pass an integer"
+                )
+            self.values.append(value)
+            divisible = is_whole and seen.divisible and int(value) % ALIGNMENT == 0
+            return RuntimeArgument(name, annotated, divisible)
+        if isinstance(value, bool):
+            self.values.append(value)
+            return RuntimeArgument(name, int1)
+        if isinstance(value, float):
+            self.values.append(value)
+            return RuntimeArgument(name, float32)
+        if value == 1 and seen.one:
+            return ConstantArgument(name, 1)
+        self.values.append(value)
+        return RuntimeArgument(name, integer_type(name, value), seen.divisible and value % ALIGNMENT == 0)
 
 
 def annotated_type(annotation: str) -> DType | None:
     """The type that a parameter's annotation forces on its argument."""
     word = annotation.strip("\"'").rpartition(".")[2]
     return DTYPES_BY_WORD.get(word) or ANNOTATED.get(word) or DTYPES_BY_NAME.get(word)
-
-
-def _number(
-    name: str, value: int | float | bool, annotated: DType | None, seen: Watched, values: list[Any]
-) -> Argument:
-    if annotated is not None:
-        is_whole = annotated.is_int() and not annotated.is_bool()
-        if is_whole and isinstance(value, float) and not value.is_integer():
-            raise ArgumentKindError(
-                f"argument {name} is {value}, but its annotation makes it a {annotated}: pass an integer"
-            )
-        values.append(value)
-        divisible = is_whole and seen.divisible and int(value) % ALIGNMENT == 0
-        return RuntimeArgument(name, annotated, divisible)
-    if isinstance(value, bool):
-        values.append(value)
-        return RuntimeArgument(name, int1)
-    if isinstance(value, float):
-        values.append(value)
-        return RuntimeArgument(name, float32)
-    if value == 1 and seen.one:
-        return ConstantArgument(name, 1)
-    values.append(value)
-    return RuntimeArgument(name, integer_type(name, value), seen.divisible and value % ALIGNMENT == 0)
 
 
 def integer_type(name: str, value: int) -> DType:

@@ -16,6 +16,7 @@ from tilewright.frozen import frozen
 from tilewright.runtime.building.cubin import resources
 from tilewright.runtime.building.nvrtc_version import remember, remembered
 from tilewright.runtime.forks import preparing
+from tilewright.runtime.source_lines import explain
 from tilewright.runtime.tracebacks import warn
 
 INSTALL = (
@@ -24,7 +25,7 @@ INSTALL = (
 NOTHING = 'extern "C" __global__ void nothing() {}'
 _STARTED: list[threading.Thread] = []  # the thread that loads NVRTC ahead, once there is one
 VERSION_LINE = "#define CUDA_VERSION "
-SERIALISED = "Potential Performance Loss"
+SERIALISED = "Potential Performance Loss"  # ptxas's words where every wgmma is waited for; tests look for them
 # Versions whose assembler is known to go wrong on Hopper: (first bad, first good), what happens.
 KNOWN_BAD = {((13, 0), (13, 1)): "its ptxas can write wrong shared memory on Hopper; NVRTC 13.1 or later is clean"}
 
@@ -144,8 +145,6 @@ def _compile(artifact: Artifact, options: list[str], kind: str) -> tuple[bytes, 
         options = [*options, f"--include-path={folder}"]
     status, log, code = _run(artifact.source, f"{artifact.kernel_name}.cu", options, kind)
     if status != 0:
-        from tilewright.runtime.cpu.run import explain
-
         readable = explain(re.sub(r"\.cu\((\d+)\)", r".cu line \1", log), artifact)
         raise ToolchainError(f"NVRTC rejects the generated text of {artifact.kernel_name}:\n{readable}")
     return code, log

@@ -12,6 +12,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -25,6 +26,7 @@ from tilewright.runtime.building.file_lock import locked
 FACTS = "facts.json"
 UNFINISHED = ".new-"
 LOCKS = ".locks"
+FIRST = re.compile("[0-9a-f]{2}")  # the folders that entries lie in, by the first letters of their keys
 STALE_SECONDS = 3600.0  # an unfinished entry of that age belongs to a process that was killed
 PATIENCE_SECONDS = 120.0  # how long to wait for another process that makes the same entry
 ATTEMPTS, BRIEFLY = 20, 0.005  # the latter in seconds
@@ -146,7 +148,7 @@ def remove_all(root: Path) -> tuple[int, int]:
     """Takes everything away but what is being written; how many files went, and their bytes."""
     remove_unfinished(root)
     files, size = kept(root)
-    for path in root.iterdir():
+    for path in _children(root):
         if path.name.startswith(UNFINISHED):
             continue
         with contextlib.suppress(OSError):
@@ -159,20 +161,29 @@ def remove_all(root: Path) -> tuple[int, int]:
 def kept(root: Path) -> tuple[int, int]:
     """How many files lie below a folder, and their bytes, but for locks and what is being written."""
     files = size = 0
-    for path in root.iterdir() if root.is_dir() else ():
+    for path in _children(root):
         if path.name == LOCKS or path.name.startswith(UNFINISHED) or path.is_symlink():
             continue
-        for file in (path, *path.rglob("*")):
+        below = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+        for file in below or [path]:
             with contextlib.suppress(OSError):
                 if file.is_file():
                     files, size = files + 1, size + file.stat().st_size
     return files, size
 
 
+def _children(folder: Path) -> list[Path]:
+    """What lies in a folder; nothing where there is none, also where another process takes it away at this moment."""
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
 def entries(root: Path) -> list[Entry]:
     """All entries, the one used last first."""
     found = []
-    for folder in root.glob("[0-9a-f][0-9a-f]/*"):
+    for folder in (one for first in _children(root) if FIRST.fullmatch(first.name) for one in _children(first)):
         with contextlib.suppress(OSError):  # it may go while we look
             stats = {file.name: file.stat() for file in folder.iterdir()}
             used = _believed(stats[FACTS].st_mtime) if FACTS in stats else 0.0
@@ -210,7 +221,7 @@ def _believed(when: float) -> float:
 
 def remove_unfinished(root: Path, seconds: float = STALE_SECONDS) -> None:
     """Takes away what was not finished, and not touched for so long."""
-    for folder in root.glob(f"{UNFINISHED}*"):
+    for folder in (one for one in _children(root) if one.name.startswith(UNFINISHED)):
         with contextlib.suppress(OSError):
             if time.time() - _believed(folder.stat().st_mtime) >= seconds:
                 shutil.rmtree(folder) if folder.is_dir() else folder.unlink()

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tilewright.artifact import SHARED_BYTES, Artifact, shared_declaration
 from tilewright.diagnostics import ToolchainError
+from tilewright.frozen import frozen
 from tilewright.ir.c_names import RESERVED
 from tilewright.ir.c_tokens import code_of, in_code
 from tilewright.language.dtypes import DType, PointerType
@@ -36,8 +37,41 @@ SANITIZERS = {
     "memory": ("-g", "-fsanitize=address,alignment", "-fno-sanitize-recover=alignment", "-fno-omit-frame-pointer"),
     "races": ("-g", "-fsanitize=thread"),
 }
+RUN, STACKS = (
+    "tilewright.run",
+    "tilewright.stacks",
+)  # functions of a library; with a dot, so that no kernel is called so
 IN_USE_SECONDS = 60.0  # what was used so lately may be about to be opened
 WORD = re.compile(r"\b[A-Za-z]\w*")
+
+
+@frozen
+class Recipe:
+    """What is made of a text.
+
+    Attributes:
+      file: what that is called.
+      header: comes before the text.
+      flags: options of the compiler for both; the header is compiled beforehand with them.
+      more: options for the text alone.
+    """
+
+    file: str
+    header: str
+    flags: tuple[str, ...]
+    more: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """All options for the text."""
+        return (*self.flags, "-I", str(headers()), "-include", self.header, *self.more)
+
+
+LIBRARY = Recipe("kernel.so", RUN_HEADER, FLAGS, (*RUN_FLAGS, "-shared"))
+CHECKS = {
+    sanitizer: Recipe("kernel.run", CHECK_HEADER, (*FLAGS, *flags), ("-include", "kernel_words.h"))
+    for sanitizer, flags in SANITIZERS.items()
+}
 
 
 @functools.cache
@@ -85,7 +119,12 @@ def fingerprint() -> str:
 
 
 def entry_point(artifact: Artifact) -> str:
-    """The C++ function that unpacks arguments of 8 bytes each, tensor maps' addresses last, and runs the grid."""
+    """The C++ function that unpacks arguments of 8 bytes each, tensor maps' addresses last, and runs the grid.
+
+    And one that takes stacks for the threads, which another kernel's library has made, or makes them: a gigabyte of addresses
+    and two thousand mappings, of which a process has room for some thirty. Where the compiler's inline variables are one in
+    all libraries of a process, as GCC's mostly are and Clang's are not, so are these.
+    """
     arguments = [_unpacked(parameter.element, f"a[{i}]") for i, parameter in enumerate(artifact.launch_parameters)]
     arguments += [f"tilewright::loaded<TensorMap>(a[{len(arguments) + i}])" for i in range(len(artifact.tensor_maps))]
     memory = f"engine.shared = {SHARED_BYTES}, engine.shared_bytes = {artifact.shared_bytes}; "
@@ -98,10 +137,15 @@ def entry_point(artifact: Artifact) -> str:
         "        const auto* a = static_cast<const unsigned long long*>(packed);\n"
         f"        (void)a; ::{artifact.kernel_name}({', '.join(arguments)});\n"
         "    };\n"
-        f"    return run_grid(launch, {artifact.num_threads}, entry, const_cast<unsigned long long*>(arguments));\n}}\n}}\n"
-        'extern "C" const char* tilewright_run(unsigned x, unsigned y, unsigned z, unsigned schedule, unsigned seed,\n'
-        "                                      unsigned delivery, const unsigned long long* arguments)\n"
-        "{ return tilewright::run_kernel({{x, y, z}, schedule, seed, delivery}, arguments); }\n"
+        f"    return run_grid(launch, {artifact.num_threads}, entry, const_cast<unsigned long long*>(arguments));\n}}\n"
+        "const char* run(unsigned x, unsigned y, unsigned z, unsigned schedule, unsigned seed, unsigned delivery,\n"
+        f'                const unsigned long long* arguments) asm("{RUN}");\n'
+        "const char* run(unsigned x, unsigned y, unsigned z, unsigned schedule, unsigned seed, unsigned delivery,\n"
+        "                const unsigned long long* arguments)\n"
+        "{ return run_kernel({{x, y, z}, schedule, seed, delivery}, arguments); }\n"
+        f'void* share_stacks(void* known) asm("{STACKS}");\n'
+        "void* share_stacks(void* known)\n"
+        "{ return engine.stacks = engine.stacks ? engine.stacks : known ? static_cast<char*>(known) : make_stacks(); }\n}\n"
     )
 
 
@@ -136,49 +180,46 @@ def _without_macros(text: str) -> str:
 @preparing()
 def build_library(artifact: Artifact) -> Path:
     """The shared library of a kernel."""
-    return _build(host_text(artifact), "kernel.so", RUN_HEADER, FLAGS, (*RUN_FLAGS, "-shared"))
+    return _build(host_text(artifact), LIBRARY)
 
 
 @preparing()
 def build_check(artifact: Artifact, sanitizer: str) -> Path:
-    """The checking program of a kernel; `sanitizer` is "memory" or "races"."""
+    """The checking program of a kernel; `sanitizer` is one of `SANITIZERS`."""
     main = "int main(int, char** arguments) { return tilewright::check_main(atoi(arguments[1]), atoi(arguments[2])); }"
     text = f"{host_text(artifact)}\n{main}\n"
-    return _build(text, "kernel.run", CHECK_HEADER, (*FLAGS, *SANITIZERS[sanitizer]), ("-include", "kernel_words.h"))
+    return _build(text, CHECKS[sanitizer])
 
 
-def _build(text: str, name: str, header: str, flags: tuple[str, ...], more: tuple[str, ...] = ()) -> Path:
-    """What the compiler makes of a text behind a header, as a file of this name, built once.
-
-    `flags` are those with which the header is compiled beforehand, `more` are other options.
+def _build(text: str, recipe: Recipe) -> Path:
+    """What the compiler makes of a text, built once.
 
     Raises:
       ToolchainError: when the compiler rejects the text, or nothing can be written.
     """
     try:
-        return _found_or_built(text, name, header, flags, more)
+        return _found_or_built(text, recipe)
     except OSError as error:
         raise ToolchainError(f"the CPU run has to write what the compiler makes, and cannot: {error}") from error
 
 
-def _found_or_built(text: str, name: str, header: str, flags: tuple[str, ...], more: tuple[str, ...]) -> Path:
-    options = (*flags, "-I", str(headers()), "-include", header, *more)
-    key = hashlib.sha256("\0".join((text, repr(options), fingerprint())).encode()).hexdigest()
+def _found_or_built(text: str, recipe: Recipe) -> Path:
+    key = hashlib.sha256("\0".join((text, repr(recipe.options), fingerprint())).encode()).hexdigest()
     root = cache_folder() / "cpu"
-    built = store.place(root, key) / name
+    built = store.place(root, key) / recipe.file
     if store.read(root, key) is not None:
         return built
     with store.sole_maker(root, key):
         if store.read(root, key) is not None:  # another process has made it meanwhile
             return built
-        code = _compiled(text, options, _precompiled(header, flags))
+        code = _compiled(text, recipe.options, _precompiled(recipe))
         try:
-            store.write(root, key, {}, {name: code}, executable=True)
+            store.write(root, key, {}, {recipe.file: code}, executable=True)
         except OSError:  # no room, for example
             root = temporary_folder(str(root))
-            store.write(root, key, {}, {name: code}, executable=True)
+            store.write(root, key, {}, {recipe.file: code}, executable=True)
     store.shrink(root, bound_bytes(), IN_USE_SECONDS, beside=_kept_headers())
-    return store.place(root, key) / name
+    return store.place(root, key) / recipe.file
 
 
 def _compiled(text: str, options: tuple[str, ...], ahead: Path) -> bytes:
@@ -202,10 +243,11 @@ def _compiled(text: str, options: tuple[str, ...], ahead: Path) -> bytes:
     raise ToolchainError(f"{command[0]} rejects the generated text, with status {done.returncode}:\n{said}")
 
 
-def _precompiled(name: str, flags: tuple[str, ...]) -> Path:
-    """A folder with the header as these flags compile it; the compiler finds ours if it is not there."""
-    folder = cache_folder() / f"headers-{hashlib.sha256((fingerprint() + repr(flags)).encode()).hexdigest()[:16]}"
-    header = folder / f"{name}.gch"
+def _precompiled(recipe: Recipe) -> Path:
+    """A folder with the header as the recipe's flags compile it; the compiler finds ours if it is not there."""
+    digest = hashlib.sha256((fingerprint() + repr(recipe.flags)).encode()).hexdigest()
+    folder = cache_folder() / f"headers-{digest[:16]}"
+    header = folder / f"{recipe.header}.gch"
     with contextlib.suppress(OSError):  # without room
         if header.exists():
             os.utime(header)  # used now
@@ -213,15 +255,24 @@ def _precompiled(name: str, flags: tuple[str, ...]) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _alone_with(folder):
             if not header.exists():  # another process may have made it meanwhile
-                _precompile(name, flags, header)
+                _precompile(recipe, header)
     return folder
 
 
-def _precompile(name: str, flags: tuple[str, ...], header: Path) -> None:
+def _precompile(recipe: Recipe, header: Path) -> None:
     with tempfile.TemporaryDirectory(dir=header.parent, prefix=store.UNFINISHED) as scratch:
         result = Path(scratch) / header.name
         include = ("-I", str(headers() / "include"))
-        command = [compiler(), *include, *flags, "-x", "c++-header", str(headers() / name), "-o", str(result)]
+        command = [
+            compiler(),
+            *include,
+            *recipe.flags,
+            "-x",
+            "c++-header",
+            str(headers() / recipe.header),
+            "-o",
+            str(result),
+        ]
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode == 0:
             os.replace(result, header)

@@ -14,14 +14,17 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import KernelFaultError
+from tilewright.frozen import frozen
 from tilewright.language.dtypes import PointerType
 from tilewright.runtime.cpu.build import build_check
 from tilewright.runtime.cpu.memory import Buffer, Region, place_of, regions
-from tilewright.runtime.cpu.run import DELIVERIES, SCHEDULES, as_started, explain, pack
+from tilewright.runtime.cpu.run import DELIVERIES, SCHEDULES, as_started, pack
 from tilewright.runtime.cpu.tensor_maps import encode_tensor_maps
+from tilewright.runtime.source_lines import explain
 
 NO_BUFFER = (1 << 64) - 1
 # Per sanitizer: schedules, and when asynchronous operations are performed under each.
@@ -29,6 +32,7 @@ PLANS = {
     "memory": (("greedy_low", "early"), ("greedy_high", "late"), ("random", "mixed")),
     "races": (("round_robin", "early"), ("reverse", "late")),
 }
+SEED = 1  # of the random schedule
 FAULT_STATUS = 86
 SANITIZER_OPTIONS = {
     "TSAN_OPTIONS": "halt_on_error=1 exitcode=66",
@@ -43,6 +47,23 @@ UNKNOWN_MEMORY = (
 )
 
 
+@frozen
+class _Launch:
+    """A launch as a checking program reads it (see `check_main.h`).
+
+    Attributes:
+      artifact: the kernel.
+      grid: its blocks along each axis.
+      regions: what stands for the arrays.
+      described: the counts and sizes of all, the arguments and the tensor maps.
+    """
+
+    artifact: Artifact
+    grid: tuple[int, int, int]
+    regions: Sequence[Region]
+    described: bytes
+
+
 def check(
     artifact: Artifact,
     grid: tuple[int, int, int],
@@ -54,35 +75,46 @@ def check(
     Raises:
       KernelFaultError: what was found, with the kernel's line.
     """
-    copied = regions(buffers)
+    launch = _described(artifact, grid, values, regions(buffers))
     for sanitizer, plans in PLANS.items():
         program = build_check(artifact, sanitizer)
         for plan in plans:
-            result = _run(program, artifact, grid, values, copied, plan)
+            result = _run(program, launch, plan)
             if sanitizer == "memory":
                 last = result
-    for region, content in zip(copied, last, strict=True):
+    for region, content in zip(launch.regions, last, strict=True):
         region.write_back(content)
 
 
-def _run(  # type: ignore[no-untyped-def]
-    program, artifact: Artifact, grid: tuple[int, int, int], values, copied: Sequence[Region], plan: tuple[str, str]
-) -> list[bytes]:
-    sizes = [region.size for region in copied]
+def _described(
+    artifact: Artifact, grid: tuple[int, int, int], values: Sequence[int | float | bool], copied: Sequence[Region]
+) -> _Launch:
     maps = encode_tensor_maps(artifact, values)
     grid, values = as_started(artifact, grid, values)
-    counts = (len(copied), len(values), len(maps))
-    head = struct.pack("<9Q", *grid, SCHEDULES[plan[0]], 1, DELIVERIES[plan[1]], *counts)
-    head += struct.pack(f"<{len(sizes)}Q", *sizes)
+    sizes = [region.size for region in copied]
+    described = struct.pack(f"<{3 + len(sizes)}Q", len(copied), len(values), len(maps), *sizes)
     for parameter, value, packed in zip(artifact.launch_parameters, values, pack(artifact, values), strict=True):
         place = place_of(int(value), copied) if isinstance(parameter.element, PointerType) else None
-        head += struct.pack("<2Q", *(place if place is not None else (NO_BUFFER, packed)))
+        described += struct.pack("<2Q", *(place if place is not None else (NO_BUFFER, packed)))
     for encoded in maps:  # the base, its first 8 bytes, becomes a buffer and the offset in it
-        place = place_of(int.from_bytes(encoded[:8], "little"), copied)
-        number, offset = place if place is not None else (NO_BUFFER, int.from_bytes(encoded[:8], "little"))
-        head += struct.pack("<2Q", number, offset) + encoded[8:]
+        base = int.from_bytes(encoded[:8], "little")
+        place = place_of(base, copied)
+        described += struct.pack("<2Q", *(place if place is not None else (NO_BUFFER, base))) + encoded[8:]
+    return _Launch(artifact, grid, copied, described)
+
+
+def _run(program: Path, launch: _Launch, plan: tuple[str, str]) -> list[bytes]:
+    """What a run under a plan leaves in the regions.
+
+    Raises:
+      KernelFaultError: what it found.
+    """
+    schedule, delivery = plan
+    head = struct.pack("<6Q", *launch.grid, SCHEDULES[schedule], SEED, DELIVERIES[delivery]) + launch.described
     with tempfile.TemporaryFile() as file:  # without a name, so that nothing is left when this process is killed
-        file.write(head + b"".join(region.content() for region in copied))
+        file.write(head)
+        for region in launch.regions:
+            file.write(region.content())
         file.flush()
         done = subprocess.run(
             [*_launcher(), str(program), str(file.fileno()), str(os.getpid())], pass_fds=[file.fileno()],
@@ -92,9 +124,9 @@ def _run(  # type: ignore[no-untyped-def]
         if done.stdout:
             print(done.stdout, end="")
         if done.returncode != 0:
-            raise KernelFaultError(_report(done.stderr, done.returncode, artifact, copied))
+            raise KernelFaultError(_report(done.stderr, done.returncode, launch.artifact, launch.regions))
         file.seek(len(head))
-        return [file.read(size) for size in sizes]
+        return [file.read(region.size) for region in launch.regions]
 
 
 def _environment() -> dict[str, str]:

@@ -2,9 +2,10 @@
 //
 // A fiber runs until it must wait: at a barrier, or at an operation that other threads have not reached. Whoever arrives
 // last does the work for all, through pointers to the waiting fibers' own variables, and makes them runnable. Asynchronous
-// copies and wgmmas (asynchronous.h) are performed at once or as late as their waits allow, as the launch asks. Which runnable fiber is next is the schedule's choice; the greedy ones let a warp run as far ahead as barriers
-// allow, which brings missing barriers to light. With ThreadSanitizer, fibers are announced as threads and barriers as
-// synchronisation, so that races between CUDA threads are reported as what they are.
+// copies and wgmmas (asynchronous.h) are performed at once or as late as their waits allow, as the launch asks. Which
+// runnable fiber is next is the schedule's choice; the greedy ones let a warp run as far ahead as barriers allow, which
+// brings missing barriers to light. With ThreadSanitizer, fibers are announced as threads and barriers as synchronisation,
+// so that races between CUDA threads are reported as what they are.
 #pragma once
 #include <math.h>
 #include <stdio.h>
@@ -135,12 +136,12 @@ TILEWRIGHT_UNCHECKED inline bool same_place(const Fiber& one, const Fiber& other
 
 #if defined(__x86_64__)
 // Saves the callee-saved registers and the stack of one fiber, restores those of another.
-extern "C" void tilewright_switch(void** save, void* to);
-asm(".text\n.weak tilewright_switch\n.type tilewright_switch,@function\ntilewright_switch:\n"
+void switch_stacks(void** save, void* to) asm("tilewright.switch");   // a dot, so that no kernel can have that name
+asm(".text\n.weak tilewright.switch\n.type tilewright.switch,@function\ntilewright.switch:\n"
     "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
     "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
     "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n  ret\n"
-    ".size tilewright_switch, .-tilewright_switch\n");
+    ".size tilewright.switch, .-tilewright.switch\n");
 #endif
 
 TILEWRIGHT_UNCHECKED inline void become(int thread)
@@ -165,7 +166,7 @@ TILEWRIGHT_UNCHECKED inline void switch_to(int to)
     become(to);
 #if defined(__x86_64__)
     void** save = from == MAIN ? &engine.main_stack_pointer : &engine.fibers[from].stack_pointer;
-    tilewright_switch(save, to == MAIN ? engine.main_stack_pointer : engine.fibers[to].stack_pointer);
+    switch_stacks(save, to == MAIN ? engine.main_stack_pointer : engine.fibers[to].stack_pointer);
 #else
     ucontext_t* save = from == MAIN ? &engine.main_context : &engine.fibers[from].context;
     swapcontext(save, to == MAIN ? &engine.main_context : &engine.fibers[to].context);

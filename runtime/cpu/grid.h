@@ -98,6 +98,18 @@ template <typename T> T loaded(unsigned long long address)
     return value;
 }
 
+// Memory for the stacks of all threads that a block may have, whose ends nobody may touch; null where there is no room.
+TILEWRIGHT_UNCHECKED inline char* make_stacks()
+{
+    const size_t bytes = size_t(MAX_THREADS) * STACK_BYTES;
+    void* const made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (made == MAP_FAILED) return nullptr;
+    for (int thread = 0; thread < MAX_THREADS; ++thread)
+        if (mprotect(static_cast<char*>(made) + size_t(thread) * STACK_BYTES, GUARD_BYTES, PROT_NONE))
+            return munmap(made, bytes), nullptr;
+    return static_cast<char*>(made);
+}
+
 // How a grid is run.
 struct Launch {
     dim3 grid;
@@ -109,17 +121,8 @@ TILEWRIGHT_UNCHECKED inline const char* run_grid(
     const Launch& launch, int num_threads, void (*entry)(void*), void* argument)
 {
     const dim3 grid = launch.grid;
-    if (!engine.stacks) {
-        const size_t bytes = size_t(MAX_THREADS) * STACK_BYTES;
-        engine.stacks = static_cast<char*>(
-            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-        if (engine.stacks == MAP_FAILED) {
-            engine.stacks = nullptr;
-            return "there is no memory for the stacks of the threads of a block\n";
-        }
-        for (int thread = 0; thread < MAX_THREADS; ++thread)
-            mprotect(engine.stacks + size_t(thread) * STACK_BYTES, GUARD_BYTES, PROT_NONE);
-    }
+    if (!engine.stacks && !(engine.stacks = make_stacks()))
+        return "there is no memory for the stacks of the threads of a block\n";
 #if TILEWRIGHT_TSAN
     engine.main_tsan = __tsan_get_current_fiber();
     for (int thread = 0; thread < num_threads; ++thread) {

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import KernelFaultError
 from tilewright.hardware import MAP_BYTES
-from tilewright.runtime.cpu.build import build_library
+from tilewright.runtime.cpu.build import RUN, STACKS, build_library
 from tilewright.runtime.cpu.tensor_maps import encode_tensor_maps
 from tilewright.runtime.forks import ENGINE
 from tilewright.runtime.launching.packing import code_of, in_range
+from tilewright.runtime.source_lines import explain
 
 SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, "random": 4}
 # When asynchronous copies and wgmmas are performed: at once, as late as their waits allow, or now so and now so.
 DELIVERIES = {"early": 0, "late": 1, "mixed": 2}
 
 BLOCKS_ALONG_AXIS = 2  # of a persistent kernel, so that each runs several programs
+_stacks: int | None = None  # of the threads of a block, in all libraries of this process: see `build.entry_point`
 
 
 def run(
@@ -60,16 +61,26 @@ def as_started(
 
 
 @functools.lru_cache(maxsize=256)
-def _function(artifact: Artifact):  # type: ignore[no-untyped-def]
+def _function(artifact: Artifact) -> Callable[..., bytes | None]:
+    """The C function that runs a kernel's grid and returns what went wrong, if anything did."""
     path = build_library(artifact)
     try:
         library = ctypes.CDLL(str(path))
     except OSError:  # somebody emptied the cache before it was opened
         library = ctypes.CDLL(str(build_library(artifact)))
-    function = library.tilewright_run
+    _share_stacks(library)
+    function = library[RUN]
     function.restype = ctypes.c_char_p
     function.argtypes = [ctypes.c_uint] * 6 + [ctypes.c_void_p]
     return function
+
+
+def _share_stacks(library: ctypes.CDLL) -> None:
+    global _stacks
+    share = library[STACKS]
+    share.restype, share.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
+    with ENGINE:
+        _stacks = share(_stacks)
 
 
 def pack(artifact: Artifact, values: Sequence[int | float | bool]) -> list[int]:
@@ -77,16 +88,3 @@ def pack(artifact: Artifact, values: Sequence[int | float | bool]) -> list[int]:
     parameters = artifact.launch_parameters
     written = zip(parameters, in_range(parameters, values), strict=True)
     return [int.from_bytes(struct.pack(f"<{code_of(one.element)}", value), "little") for one, value in written]
-
-
-def explain(report: str, artifact: Artifact) -> str:
-    """A report with every line of the generated text followed by the line of the kernel that it came from."""
-    source = {generated: f"{file or artifact.file}:{line}" for generated, file, line in artifact.lines}
-
-    def place(match: re.Match[str]) -> str:
-        line = int(match[1])
-        while line > 0 and line not in source:
-            line -= 1
-        return f"{source.get(line, artifact.file)} (.cu line {match[1]})"
-
-    return re.sub(r"\bline (\d+)", place, report.strip())

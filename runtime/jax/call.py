@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,10 +11,10 @@ import numpy as np
 from tilewright.diagnostics import OperatorError
 from tilewright.jax import custom_call
 from tilewright.jax.callback import check, on_host
-from tilewright.jax.placeholders import record
+from tilewright.jax.placeholders import Request, record
 from tilewright.language.hints import shown
+from tilewright.runtime.placement import wanted_mode
 from tilewright.runtime.tracebacks import outermost
-from tilewright.runtime.tracing import RecordedLaunch
 
 
 @outermost
@@ -70,26 +69,22 @@ def call(
         kernel[grid](*merged, *results, **options)
 
     host = functools.partial(on_host, launch, shapes, vmap_method)
-    number = custom_call.device() if os.environ.get("TILEWRIGHT_MODE", "gpu") == "gpu" else None
+    number = custom_call.device() if wanted_mode() in ("", "gpu") else None
     if number is None or any(array.shape == () for array in arrays):
         check(launch, shapes, arrays)
         found = host(*arrays)
     else:
-        gpu = _recorded(functools.partial(record, kernel, grid, given, shapes, number), options, shapes, zeroed)
+        gpu = _recorded(Request(kernel, grid, given, shapes), number, options, zeroed)
         found = jax.lax.platform_dependent(*arrays, cuda=gpu, default=host)
     return tuple(found) if several else found[0]
 
 
-def _recorded(
-    run: Callable[..., tuple[list[RecordedLaunch], list[int]]],
-    options: dict[str, Any],
-    shapes: Sequence[Any],
-    zeroed: bool,
-) -> Callable[..., tuple[Any, ...]]:
+def _recorded(request: Request, device: int, options: dict[str, Any], zeroed: bool) -> Callable[..., tuple[Any, ...]]:
     """What a kernel launches, as a function of traced arrays; without tensor maps where jaxlib cannot pass them."""
-    launches, addresses = run(options)
+    shapes = request.shapes
+    launches, addresses = record(request, device, options)
     if not custom_call.takes_maps(launches, addresses[len(addresses) - len(shapes) :]):
-        launches, addresses = run({**options, "guards": False})
+        launches, addresses = record(request, device, {**options, "guards": False})
     return lambda *arrays: tuple(custom_call.calls(launches, addresses, arrays, shapes, zeroed))
 
 

@@ -89,12 +89,40 @@ class Prepared:
             return None
         return None if status else compiled
 
-    def made_ready(self, grid: tuple[Any, ...], collected: tuple[Any, ...], writer: Writer) -> Any:
+    def repeated(self, writer: Writer, key: tuple[Any, ...], collected: tuple[Any, ...], pointers: Any) -> None:
+        """After a launch that was not ready: the second one with the same `key` makes those ready that follow.
+
+        `key` is the first one of the written function, with the grid in front. Not with a grid of objects that may be other
+        numbers by then, such as tensors of one element.
+        """
+        ready, grid = writer.ready, key[0]
+        if not all(isinstance(size, Integral) for size in grid):
+            return
+        known = ready.get(key, MISSING)
+        if known is MISSING:
+            if len(ready) >= KEPT_READY:
+                ready.clear()
+            ready[key] = None
+            return
+        found = self._made_ready(grid, collected, writer)
+        if found is None:
+            return
+        launch, is_for_pointers = found
+        if not is_for_pointers:
+            ready[key] = launch
+            return
+        by_pointers = known or {}
+        if len(by_pointers) >= KEPT_READY:
+            by_pointers.clear()
+        by_pointers[pointers] = launch
+        ready[key] = by_pointers  # also where another thread has emptied the table meanwhile
+
+    def _made_ready(self, grid: tuple[Any, ...], collected: tuple[Any, ...], writer: Writer) -> Any:
         """The `Ready` launch with these values, and whether it is for their pointers alone; None where that cannot be."""
         values = collected if self._pick is None else self._pick(collected)
         x, y, z = (*grid, 1, 1)[:3]
         if self._fits is not None and not self._fits(values, (x, y, z)):
-            return self.otherwise.made_ready(grid, collected, writer) if self.otherwise is not None else None
+            return self.otherwise._made_ready(grid, collected, writer) if self.otherwise is not None else None
         artifact = self._compiled.artifact
         if [p.path[0] for p in artifact.parameters if changes(p.element)] != writer.changing:
             return None
@@ -216,38 +244,3 @@ class FastPath:
             elif not compiled.metadata.guards:
                 entry.otherwise = prepared
         return compiled
-
-    def repeated(
-        self,
-        ready: dict[Any, Any],
-        key: Any,
-        entry: Prepared,
-        grid: Any,
-        values: Any,
-        pointers: Any,
-        writer: Writer,
-    ) -> None:
-        """After a launch whose values were not known: the second launch with the same ones makes the next ones ready.
-
-        Not with a grid of objects that may be other numbers by then, such as tensors of one element.
-        """
-        shape: tuple[Any, ...] = key[0]
-        if not all(isinstance(size, Integral) for size in shape):
-            return
-        if key not in ready:
-            if len(ready) >= KEPT_READY:
-                ready.clear()
-            ready[key] = None
-            return
-        found = entry.made_ready(grid, values, writer)
-        if found is None:
-            return
-        launch, is_for_pointers = found
-        if not is_for_pointers:
-            ready[key] = launch
-            return
-        by_pointers = ready[key] or {}
-        if len(by_pointers) >= KEPT_READY:
-            by_pointers.clear()
-        by_pointers[pointers] = launch
-        ready[key] = by_pointers

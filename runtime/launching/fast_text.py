@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.dtypes import DType, float32
-from tilewright.runtime.arguments.arrays import _device_of
+from tilewright.runtime.arguments.arrays import device_of_array
 from tilewright.runtime.arguments.exchange import exchange
 from tilewright.runtime.arguments.specialise import Watched, annotated_type, watched
 from tilewright.runtime.hooks import LAUNCH_HOOKS
@@ -91,7 +91,7 @@ class Writer:
         self._variables = [] if path.is_bound else variables  # which have decided already where a kernel is bound
         all_positional = path.positional == len(self._kernel.params)  # C takes any parameter by position
         self.in_c = quick_launch is not None and isinstance(self._plain, dict) and all_positional
-        self._ready: dict[Any, Any] = {}  # launches by the first key
+        self.ready: dict[Any, Any] = {}  # launches by the first key
 
     def add(self, parameter: KernelParameter, kind: type) -> bool:
         """Takes a parameter in; False for a type that the quick way does not know."""
@@ -192,7 +192,7 @@ class Writer:
     def function(self) -> Callable[..., Any]:
         """The written function."""
         around = {
-            "E": self._plain.get, "ready": self._ready, "table": {}, "path": self._path, "look": _look, "writer": self,
+            "E": self._plain.get, "ready": self.ready, "table": {}, "path": self._path, "look": _look, "writer": self,
             "enter": LAUNCH_HOOKS.enter, "exit": LAUNCH_HOOKS.exit, "wide": _wide_class, "sizes": _sizes, "called": called,
             **BUILTINS,
         }  # fmt: skip
@@ -213,7 +213,7 @@ class Writer:
         numbers = {name: number for number, name in enumerate(names)} | {"stream": -1}
         made: Any = quick_launch.Launch(
             written, "".join(self._kinds).encode(), tuple(types), tuple(names), numbers, tuple(defaults),
-            self._plain, tuple(self._variables), LAUNCH_HOOKS.enter, LAUNCH_HOOKS.exit, self._ready,
+            self._plain, tuple(self._variables), LAUNCH_HOOKS.enter, LAUNCH_HOOKS.exit, self.ready,
             _sizes_for, _look, self._reader,
         )  # fmt: skip
         self._scope[f"{PREFIX}read"] = made.read
@@ -268,8 +268,7 @@ def {self._kernel.__name__}(_tw_grid, /, {_listed(signature)}stream=None, **_tw_
         _tw_values = ({_listed(self._values)})
         _tw_compiled = _tw_entry.start(_tw_shape, stream, _tw_values)
         if _tw_compiled is not None:
-            _tw_path.repeated(_tw_ready, _tw_exact, _tw_entry, _tw_shape, _tw_values, ({_listed(self._addresses)}),
-                              _tw_writer)
+            _tw_entry.repeated(_tw_writer, _tw_exact, _tw_values, ({_listed(self._addresses)}))
             return _tw_compiled
     if stream is not None:
         _tw_options["stream"] = stream
@@ -297,7 +296,7 @@ def _look(array: Any) -> tuple[int, tuple[Any, ...]]:
     interface = array.__cuda_array_interface__
     address, read_only = interface["data"]
     facts = interface["typestr"], interface.get("strides"), read_only, getattr(array, "dtype", None)
-    return int(address), (*facts, _device_of(array))
+    return int(address), (*facts, device_of_array(array))
 
 
 def _sizes(grid: Any) -> tuple[Any, ...]:

@@ -53,8 +53,7 @@ class Launcher:
         self._layout = lay_out(artifact.launch_parameters, len(artifact.tensor_maps), _attributes(artifact))
         self._pack, self._first, self._tail = self._layout.packer.pack_into, self._layout.first, self._layout.tail
         self._encode = Encoder(artifact).encode if artifact.tensor_maps else None
-        self._function = ctypes.c_void_p(function)
-        self.function = function
+        self.function, self._function = function, ctypes.c_void_p(function)
         self._threads, self._shared = artifact.num_threads, artifact.shared_bytes
         self.resident = resident_blocks(function, artifact, device) if artifact.persistent else 0
         self._free: list[Block] = []
@@ -109,7 +108,7 @@ class Launcher:
             with in_context(self.device):
                 status = self.launch(x, y, z, stream, values)
         if status == TOO_LARGE:
-            fits = resident_blocks(int(self._function.value or 0), self._artifact, self.device)
+            fits = resident_blocks(self.function, self._artifact, self.device)
             raise CooperativeGridError(
                 f"the grid ({x}, {y}, {z}) of {self._artifact.kernel_name} has {x * y * z} programs, and device {self.device} "
                 f"holds {fits} at once, as a cooperative grid needs; start at most {fits} programs and let each do the work "

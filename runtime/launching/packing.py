@@ -33,7 +33,7 @@ def code_of(element: Element) -> str:
 
 @frozen
 class Layout:
-    """Where everything stands in a block, in bytes; `packer` writes from `first` on, `maps` addresses first.
+    """Where everything stands in a block, in bytes; `packer` writes from `first` on, the tensor maps' addresses first.
 
     `attributes` holds the launch's attributes; `tail` is what the packer takes for them after the stream.
     """
@@ -42,7 +42,6 @@ class Layout:
     first: int
     config: int
     offsets: tuple[int, ...]
-    maps: int
     packer: struct.Struct
     attributes: Any
     tail: tuple[int, ...]
@@ -73,7 +72,7 @@ def lay_out(parameters: Sequence[LaunchParameter], maps: int, attributes: Sequen
         code += f"{padding}x{one}" if padding else one
         offsets.append(position + padding)
         position += padding + width
-    return Layout(position, first, config, tuple(offsets), maps, struct.Struct(code), kept, tail)
+    return Layout(position, first, config, tuple(offsets), struct.Struct(code), kept, tail)
 
 
 def new_block(layout: Layout) -> Block:

@@ -136,9 +136,12 @@ def summary(values: Sequence[float], quantiles: Sequence[float] | None, return_m
     """What `do_bench` returns of its times.
 
     Raises:
-      ValueError: for an unknown mode.
+      ValueError: for an unknown mode, and for a quantile that is no fraction.
     """
     if quantiles is not None:
+        outside = [fraction for fraction in quantiles if not 0 <= fraction <= 1]
+        if outside:
+            raise ValueError(f"quantiles has {outside[0]!r}; it must have fractions, from 0 to 1")
         found = [quantile(values, fraction) for fraction in quantiles]
         return found[0] if len(found) == 1 else found
     modes: dict[str, Callable[[Sequence[float]], Any]] = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +38,18 @@ class Benchmark:
     x_log: bool = False
     y_log: bool = False
     styles: Sequence[tuple[str, str]] | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        """Checks that every line has a label, and a style if there are any.
+
+        Raises:
+          ValueError: says how many there are.
+        """
+        lines = len(self.line_vals)
+        if len(self.line_names) != lines:
+            raise ValueError(f"{self.plot_name}: line_names has {len(self.line_names)} labels for {lines} line_vals")
+        if self.styles and len(self.styles) < lines:
+            raise ValueError(f"{self.plot_name}: styles has {len(self.styles)} styles for {lines} line_vals")
 
 
 class Mark:
@@ -89,8 +103,9 @@ def perf_report(benchmarks: Benchmark | list[Benchmark]) -> Callable[[Callable[.
 
 
 def _file(folder: str, bench: Benchmark, kind: str) -> Path:
-    """The file of a benchmark, in whose name a slash, as of "GB/s", makes no folder."""
-    return Path(folder) / f"{bench.plot_name.replace('/', '_')}.{kind}"
+    """The file of a benchmark, in whose name a slash, as of "GB/s", makes no folder, nor what else Windows has no files of."""
+    name = re.sub(r'[<>:"/\\|?*]' if sys.platform == "win32" else "/", "_", bench.plot_name)
+    return Path(folder) / f"{name}.{kind}"
 
 
 def _measured(fn: Callable[..., Any], bench: Benchmark, more: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
@@ -136,6 +151,17 @@ def _plot(bench: Benchmark, rows: list[list[Any]], show: bool, save_path: str) -
             "plots need matplotlib; pip install matplotlib, or run with print_data=True alone"
         ) from error
     figure, axes = plt.subplots()
+    try:
+        _draw(axes, bench, rows)
+        if save_path:
+            figure.savefig(_file(save_path, bench, "png"))
+        if show:
+            plt.show()
+    finally:
+        plt.close(figure)
+
+
+def _draw(axes: Any, bench: Benchmark, rows: list[list[Any]]) -> None:
     names, lines = len(bench.x_names), len(bench.line_names)
     x = [row[0] for row in rows]
     for number, label in enumerate(bench.line_names):
@@ -150,8 +176,3 @@ def _plot(bench: Benchmark, rows: list[list[Any]], show: bool, save_path: str) -
     axes.set_ylabel(bench.ylabel)
     axes.set_xscale("log" if bench.x_log else "linear")
     axes.set_yscale("log" if bench.y_log else "linear")
-    if save_path:
-        figure.savefig(_file(save_path, bench, "png"))
-    if show:
-        plt.show()
-    plt.close(figure)

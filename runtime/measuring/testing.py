@@ -38,7 +38,7 @@ def do_bench(
       return_mode: "mean", "median", "min", "max", or "all" for a list.
 
     Raises:
-      ValueError: for an unknown `return_mode`.
+      ValueError: for an unknown `return_mode`, and for a quantile that is no fraction.
     """
     summary([0.0], quantiles, return_mode)  # complain before measuring
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright.diagnostics import ArgumentKindError, DescriptorError
 from tilewright.hardware import MAX_RANK, TENSOR_ALIGNMENT
+from tilewright.language.dtypes import DType, float32
 from tilewright.runtime.arguments.arrays import Array, describe
 from tilewright.runtime.tracebacks import outermost
 
@@ -74,7 +75,13 @@ class TensorDescriptor:
     def from_tensor(
         tensor: Any, block_shape: Any, padding: str = "zero", round_f32_to_tf32: bool = False
     ) -> TensorDescriptor:
-        """The descriptor of a whole array."""
+        """The descriptor of a whole array.
+
+        Raises:
+          DescriptorError: for what has no shape, and as `TensorDescriptor`.
+        """
+        if not hasattr(tensor, "shape"):
+            _reject(f"from_tensor takes an array, not {type(tensor).__name__}")
         shape = [int(side) for side in tensor.shape]
         return TensorDescriptor(tensor, shape, _strides(tensor, shape), block_shape, padding, round_f32_to_tf32)
 
@@ -98,6 +105,12 @@ def _strides(tensor: Any, shape: list[int]) -> list[int]:
 def is_descriptor(value: Any) -> bool:
     """Whether an argument is a tensor descriptor, ours or one that has the same attributes."""
     return all(hasattr(value, name) for name in ("base", "shape", "strides", "block_shape"))
+
+
+def reading(descriptor: Any, dtype: DType) -> tuple[str, bool]:
+    """What is read outside of the tensor, "zero" or "nan", and whether elements of type `dtype` round to tf32."""
+    rounds = bool(getattr(descriptor, "round_f32_to_tf32", False)) and dtype == float32
+    return getattr(descriptor, "padding", "zero"), rounds
 
 
 def array_of(descriptor: Any, name: str) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from tilewright.diagnostics import OperatorError
+from tilewright.language.hints import shown
 from tilewright.runtime.tracebacks import outermost
 from tilewright.runtime.tracing import without_launches
 
@@ -55,19 +56,31 @@ def op(
             op, name=name, mutates_args=mutates_args, fake=fake, backward=backward,
             setup_context=setup_context, schema=schema,
         )  # fmt: skip
-    if setup_context is not None and backward is None:
-        raise OperatorError(f"{function.__name__}: setup_context keeps what backward needs; pass backward as well")
     if not callable(function):
         raise OperatorError(f"op makes an operator of a function, not of {function!r}; its name is passed as name=...")
+    if setup_context is not None and backward is None:
+        raise OperatorError(f"{_named(function)}: setup_context keeps what backward needs; pass backward as well")
     own = _own_name(function) if name is None else _checked_name(name, function)
     try:
         made = torch.library.custom_op(own, _annotated(function, schema), mutates_args=mutates_args, schema=schema)
-    except (ValueError, TypeError, NameError, RuntimeError) as error:
-        raise OperatorError(f"{function.__name__} cannot be an operator of torch: {error}") from error
+    except (
+        ValueError,
+        TypeError,
+        NameError,
+        RuntimeError,
+        AttributeError,
+        SyntaxError,
+    ) as error:  # the last of annotations
+        raise OperatorError(f"{_named(function)} cannot be an operator of torch: {error}") from error
     made.register_fake(fake or _without_memory(function))
     if backward is not None:
         made.register_autograd(backward, setup_context=setup_context)
     return functools.update_wrapper(made, function)
+
+
+def _named(function: Function) -> str:
+    """What messages call a function; objects that can be called, such as a `functools.partial`, have no name."""
+    return getattr(function, "__name__", None) or shown(function)
 
 
 def _checked_name(name: str, function: Function) -> str:
@@ -84,7 +97,7 @@ def _checked_name(name: str, function: Function) -> str:
 
 
 def _example(function: Function) -> str:
-    own = getattr(function, "__name__", "")
+    own = getattr(function, "__name__", "scale")
     return f'op(name="mylib::{re.sub(r"[^0-9A-Za-z_]", "", own)}")'
 
 
@@ -92,12 +105,11 @@ def _own_name(function: Function) -> str:
     """A function's name as torch wants it.
 
     Raises:
-      OperatorError: for a lambda or a function inside another, whose name others may have as well.
+      OperatorError: for a lambda or a function inside another, whose name others may have as well, and for what has none.
     """
-    if not function.__qualname__.isidentifier():
-        raise OperatorError(
-            f"{function.__qualname__} is no function of a module; name the operator, as in {_example(function)}"
-        )
+    whole = getattr(function, "__qualname__", None) or shown(function)
+    if not whole.isidentifier():
+        raise OperatorError(f"{whole} is no function of a module; name the operator, as in {_example(function)}")
     return f"{function.__module__.replace('.', '_')}::{function.__name__}"
 
 

@@ -20,7 +20,14 @@ from tilewright.runtime.kernel_interface import FoundByName, parameters_below
 from tilewright.runtime.keywords import with_known_options
 from tilewright.runtime.tracebacks import outermost, warn
 from tilewright.runtime.tracing import in_earnest, launches_nothing
-from tilewright.runtime.tuning.callbacks import best_by_model, check_pruning, check_timing, listed, pruned_early
+from tilewright.runtime.tuning.callbacks import (
+    best_by_model,
+    check_pruning,
+    check_timing,
+    hashable,
+    listed,
+    pruned_early,
+)
 from tilewright.runtime.tuning.config import Config
 from tilewright.runtime.tuning.measure import NEVER, Measuring, as_row
 from tilewright.runtime.tuning.place import find_place
@@ -131,7 +138,13 @@ class Autotuner(FoundByName, Measuring):
             config = self.configs[0]
         else:
             key = self._key(named)
-            config = self.cache.get(key) or self._tuned(key, args, kwargs)
+            try:
+                known = self.cache.get(key)
+            except TypeError:  # of a list, for example
+                told = {name: hashable(value, name) for name, value in named.items() if name in self.keys}
+                key = self._key({**named, **told})
+                known = self.cache.get(key)
+            config = known or self._tuned(key, args, kwargs)
         self.best_config = config
         added = config.all_kwargs()
         self._check_conflict(kwargs, added)
@@ -227,7 +240,7 @@ class Autotuner(FoundByName, Measuring):
             fn = fn.fn
         for listener in tuple(TUNING_HOOKS):
             listener(
-                fn=fn, key=key, best_config=self.cache[key], configs_timings=getattr(self, "configs_timings", {}),
+                fn=fn, key=key, best_config=self.cache[key], configs_timings=self.configs_timings,
                 duration=None if is_known else self.bench_time, cache_hit=is_known,
             )  # fmt: skip
 

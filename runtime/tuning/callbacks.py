@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright.absent import closest
 from tilewright.diagnostics import NoConfigLeftError, TuningArgumentError
+from tilewright.language.hints import shown
 from tilewright.runtime.tracebacks import warn
 from tilewright.runtime.tuning.config import Config
 
@@ -51,6 +52,24 @@ def listed(given: Any, what: str, items: str) -> list[Any]:
     if (isinstance(given, str) and len(given) > 1) or not isinstance(given, Iterable):
         raise TuningArgumentError(f"{what} of autotune is {named(given)}; it must be a list of {items}").of(what)
     return list(given)
+
+
+def hashable(value: Any, name: str) -> Any:
+    """The value of a parameter in `key`, by which configs are looked up: lists, which kernels take as tuples, are tuples.
+
+    Raises:
+      TuningArgumentError: for a value by which nothing can be looked up, as an array.
+    """
+    if isinstance(value, (list, tuple)):
+        return tuple(hashable(item, name) for item in value)
+    try:
+        hash(value)
+    except TypeError:
+        raise TuningArgumentError(
+            f"key of autotune names {name}, which is {shown(value)} in this launch, nothing to tune for; name parameters "
+            "that are numbers, texts, types or tuples of these"
+        ).of(name) from None
+    return value
 
 
 def check_callable(function: Any, what: str, form: str) -> None:

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from typing import Any
 
+from tilewright.frozen import frozen
 from tilewright.runtime.arguments.arrays import HOST, Array, describe
-from tilewright.runtime.arguments.specialise import Call
 from tilewright.runtime.compiled import CompiledKernel
 from tilewright.runtime.jit import JITFunction
-from tilewright.runtime.placement import choose_mode, device_of
+from tilewright.runtime.placement import Placement, placement_of
 from tilewright.runtime.tuning.subject import Subject, flat, subject_of
 
 TIMED_MODES = ("gpu", "cpu")
 
 
-@dataclass(frozen=True)
-class Place:
-    """A call's surroundings.
+@frozen
+class Place(Placement):
+    """A call's surroundings, where it runs and on what.
 
     Attributes:
       kernel: the innermost `@jit` function; None for objects of users that are no kernels.
-      mode, device: as for a launch.
       arguments: by parameter name.
     """
 
     kernel: JITFunction | None
-    mode: str
-    device: int
     arguments: dict[str, Any]
 
     @property
@@ -40,7 +36,7 @@ class Place:
         """What a tuning for a key is about."""
         if self.kernel is None:
             raise TypeError("only @jit functions have a subject")
-        return subject_of(self.kernel, key, self.arguments, self.mode, self.device)
+        return subject_of(self.kernel, key, self.arguments, self)
 
     def arrays(self) -> dict[str, Any]:
         """The arrays among the arguments by name; those in tuples and descriptors as "name[0]"."""
@@ -64,12 +60,12 @@ def find_place(fn: Any, arguments: dict[str, Any]) -> Place:
     while not isinstance(kernel, JITFunction) and not inspect.isfunction(kernel):
         kernel = kernel.fn
     if not isinstance(kernel, JITFunction):
-        return Place(None, "", HOST, arguments)
+        return Place("", HOST, None, arguments)
     known = {name: value for name, value in arguments.items() if name in kernel.arg_names}
     arrays: list[tuple[str, Array]] = []
     for name, value in flat(known):
         array = describe(value, name)
         if array is not None:
             arrays.append((name, array))
-    call = Call((), (), tuple(arrays), ())
-    return Place(kernel, choose_mode(call), device_of(call), known)
+    found = placement_of(arrays)
+    return Place(found.mode, found.device, kernel, known)

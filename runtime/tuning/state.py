@@ -44,7 +44,7 @@ def set_to_zero(value: Any, name: str) -> None:
       TuningArgumentError: for what is no array.
     """
     if hasattr(value, "zero_"):
-        value.zero_()
+        _writable(value).zero_()
     elif hasattr(value, "__setitem__"):
         value[...] = 0
     else:
@@ -53,12 +53,19 @@ def set_to_zero(value: Any, name: str) -> None:
         )
 
 
-def _keep_tensor(tensor: Any) -> Restore:
-    # Autograd must not see what the tuner writes: `data` shares the memory but not the version.
-    plain = tensor.data if hasattr(tensor, "data") and hasattr(tensor, "requires_grad") else tensor
+def _writable(tensor: Any) -> Any:
+    """All memory of a tensor, once, and out of the sight of autograd, which must not see what the tuner writes."""
+    plain = (
+        tensor.data if hasattr(tensor, "data") and hasattr(tensor, "requires_grad") else tensor
+    )  # without its version
     for axis, stride in enumerate(plain.stride() if hasattr(plain, "narrow") else ()):
-        if stride == 0 and plain.shape[axis]:  # as in an expanded tensor, which torch does not copy to
+        if stride == 0 and plain.shape[axis]:  # as in an expanded tensor, which torch does not write to
             plain = plain.narrow(axis, 0, 1)
+    return plain
+
+
+def _keep_tensor(tensor: Any) -> Restore:
+    plain = _writable(tensor)
     try:
         copied = plain.clone()
     except RuntimeError as error:

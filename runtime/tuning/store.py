@@ -142,11 +142,9 @@ def tuned_text(results: Iterable[Result], others: Iterable[dict[str, Any]] = ())
 
 
 def _json(content: Any) -> str:
-    """Indented, but for rows of numbers."""
+    """Indented, but for rows of numbers: lists that begin with a line break, which no string has in JSON."""
     text = json.dumps(content, indent=1)
-    return re.sub(
-        r"\[[\d\s.,e+-]+\]", lambda row: re.sub(r"\s+", " ", row[0]).replace("[ ", "[").replace(" ]", "]"), text
-    )
+    return re.sub(r"\[\n([\d\s.,e+-]+)\]", lambda row: f"[{' '.join(row[1].split())}]", text)
 
 
 def _place(entry: dict[str, Any]) -> tuple[str, str, str]:
@@ -161,6 +159,8 @@ def read_tuned(path: str | Path) -> list[dict[str, Any]]:
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except TypeError as error:  # of None, for example
+        raise TunedFileError(f"a file of tuned configs is named by a path, not by {path!r}") from error
     except OSError as error:
         raise TunedFileError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # the latter for brackets that nest too deep

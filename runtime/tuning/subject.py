@@ -11,7 +11,8 @@ from typing import Any
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
-from tilewright.runtime.arguments.arrays import HOST, describe
+from tilewright.runtime.arguments.arrays import describe
+from tilewright.runtime.placement import Placement
 from tilewright.tools.tensor_descriptor import is_descriptor
 from tilewright.version import VERSION
 
@@ -37,15 +38,15 @@ class Subject:
     toolchain: str
 
 
-def subject_of(function: KernelFunction, key: Any, arguments: dict[str, Any], mode: str, device: int) -> Subject:
+def subject_of(function: KernelFunction, key: Any, arguments: dict[str, Any], place: Placement) -> Subject:
     """The subject of a call."""
     return Subject(
         f"{function.file}:{function.__name__}",
         source_digest(function),
-        device_text(mode, device),
+        device_text(place),
         repr(key),
         arguments_text(function, arguments),
-        toolchain_text(mode),
+        toolchain_text(place),
     )
 
 
@@ -97,18 +98,18 @@ def source_digest(function: KernelFunction) -> str:
     return digest.hexdigest()[:32]
 
 
-def device_text(mode: str, device: int) -> str:
+def device_text(place: Placement) -> str:
     """The GPU's name, or the host's processor."""
-    if mode != "gpu" or device == HOST:
+    if place.mode != "gpu":
         return f"host {platform.machine()}"
     from tilewright.runtime.devices import device_name
 
-    return device_name(device)
+    return device_name(place.device)
 
 
-def toolchain_text(mode: str) -> str:
+def toolchain_text(place: Placement) -> str:
     """Versions of tilewright, of the compiler, and of the driver."""
-    if mode != "gpu":
+    if place.mode != "gpu":
         from tilewright.runtime.cpu.build import fingerprint
 
         return f"tilewright {VERSION}, host compiler {fingerprint()[:12]}"

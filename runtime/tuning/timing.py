@@ -25,17 +25,15 @@ class Trial:
     after: Callable[[], Any]
 
 
-def time_in_turns(
-    trials: Mapping[Key, Trial], clock: Clock, warmup: float, rep: float, host_rounds: int = HOST_ROUNDS
-) -> dict[Key, list[float]]:
+def time_in_turns(trials: Mapping[Key, Trial], clock: Clock, warmup: float, rep: float) -> dict[Key, list[float]]:
     """Median, 20th and 80th percentile of every trial's milliseconds.
 
     Args:
       trials: what to time.
       clock: measures a launch.
       warmup: milliseconds that each trial runs before it counts.
-      rep: milliseconds that each trial is measured for, of the fastest one's time.
-      host_rounds: how often each is measured by wall time, where a launch may take long.
+      rep: milliseconds that each trial is measured for, of the fastest one's time. With wall time, where a launch may take
+        long, neither counts: there are `HOST_ROUNDS`.
     """
     times: dict[Key, list[float]] = {key: [] for key in trials}
     on_host = isinstance(clock, HostClock)
@@ -43,7 +41,7 @@ def time_in_turns(
     estimate = min(_round(trials, clock).values()) if not on_host else 0.0
     for _ in range(min(int(warmup / max(estimate, 1e-3)), MOST_ROUNDS) if not on_host else 0):
         _round(trials, clock)
-    rounds = host_rounds if on_host else max(FEWEST_ROUNDS, min(int(rep / max(estimate, 1e-3)), MOST_ROUNDS))
+    rounds = HOST_ROUNDS if on_host else max(FEWEST_ROUNDS, min(int(rep / max(estimate, 1e-3)), MOST_ROUNDS))
     for number in range(rounds):
         if number == FIRST_ROUNDS:
             best = min(statistics.median(values) for values in times.values())

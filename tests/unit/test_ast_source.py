@@ -76,6 +76,8 @@ def test_tuples_in_the_text_of_a_signature() -> None:
         ({"x_ptr": "*fp32"}, {"BLOCK": 64}, "no type for the parameter out_ptr"),
         (SIGNATURE, {}, "no value for the compile-time parameter BLOCK"),
         ({**SIGNATURE, "n": "int"}, {"BLOCK": 64}, "the signature's entry for n: expected a type such as"),
+        ({**SIGNATURE, "n": tl.int32}, {"BLOCK": 64}, "the signature's entry for n is tl.int32, no text such as"),
+        ("*fp32, *fp32, i32, fp32, 64", {}, "the signature of scaled is no dict from parameters to types: '"),
     ],
 )
 def test_what_is_wrong_with_a_source(signature: Any, constexprs: Any, message: str) -> None:

@@ -84,6 +84,14 @@ def test_errors_come_at_the_end() -> None:
             assert kernel.warmup(tl.float32, 5).result() is kernel.warmup(tl.float32, 5).result()
 
 
+def test_the_end_waits_for_all_before_it_raises() -> None:
+    kernel = triton.JITFunction(filled)
+    with ThreadPoolExecutor(1) as pool:
+        with pytest.raises(triton.CompileTimeAssertionFailure, match="is negative"), triton.AsyncCompileMode(pool):
+            pending = [kernel.warmup(tl.float32, value) for value in (-1, 6, 7)]
+        assert all(one.future.done() for one in pending) and pending[2].result().metadata.name == "filled"
+
+
 def test_a_block_that_fails_waits_for_nothing() -> None:
     kernel, pool = triton.JITFunction(filled), Waiting()
     with pytest.raises(KeyError, match="of the block"), triton.AsyncCompileMode(pool):

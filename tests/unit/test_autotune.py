@@ -27,7 +27,7 @@ from tilewright.diagnostics import (
 )
 from tilewright.runtime.tuning import store as autotune_store
 from tilewright.runtime.tuning.prepare import prepare
-from tilewright.runtime.tuning.state import keep
+from tilewright.runtime.tuning.state import keep, set_to_zero
 from tilewright.tools.tensor_descriptor import TensorDescriptor
 from tuned_kernels import BLOCKS, N, copy, count_measurements, grid, increment, tuned
 
@@ -134,6 +134,17 @@ def test_torch_arguments_keep_their_version() -> None:
     x = torch.zeros(N)
     tuned(increment)[grid](x, N)
     assert x._version == 0 and torch.equal(x, torch.ones(N))
+
+
+def test_tensors_of_all_kinds_are_set_to_zero() -> None:
+    """A parameter of a model, whose version stays, and an expanded tensor."""
+    torch = pytest.importorskip("torch")
+    weights = torch.nn.Parameter(torch.ones(N))
+    tuned(increment, reset_to_zero=["x_ptr"])[grid](weights, N)
+    assert torch.equal(weights.detach(), torch.ones(N)) and weights._version == 0
+    base = torch.ones(3, 1)
+    set_to_zero(base.expand(3, 4), "x_ptr")
+    assert not base.any()
 
 
 def test_an_expanded_tensor_is_put_back() -> None:

@@ -140,6 +140,8 @@ def test_errors_of_host_descriptors(change: Any, said: str) -> None:
     given = {"base": np.zeros((8, 8), np.float32), "shape": [8, 8], "strides": [8, 1], "block_shape": [8, 8]}
     with pytest.raises(errors.ArgumentKindError, match=said):
         TensorDescriptor(**(given | change))
+    with pytest.raises(errors.ArgumentKindError, match="from_tensor takes an array, not int"):
+        TensorDescriptor.from_tensor(5, [8])  # type: ignore[arg-type]
 
 
 @triton.jit

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import signal
 import stat
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -143,6 +145,28 @@ def test_what_was_not_used_for_longest_goes(tmp_path: Path) -> None:
     assert [entry.key for entry in store.entries(tmp_path)] == [keys()[0], *reversed(keys()[3:])]
 
 
+def test_folders_may_go_while_somebody_looks_at_them(tmp_path: Path) -> None:
+    """As when another process clears the cache: what is left is found, and nothing is an error."""
+    ended = threading.Event()
+
+    def clear_and_fill() -> None:
+        while not ended.is_set():
+            for key in keys():
+                (store.place(tmp_path, key)).mkdir(parents=True, exist_ok=True)
+            for folder in tmp_path.iterdir():
+                shutil.rmtree(folder)
+
+    thread = threading.Thread(target=clear_and_fill)
+    thread.start()
+    try:
+        for _ in range(1000):
+            store.shrink(tmp_path, 0)
+            assert store.kept(tmp_path) == (0, 0) and store.remove_all(tmp_path / "none") == (0, 0)
+    finally:
+        ended.set()
+        thread.join()
+
+
 def test_what_the_cpu_run_built_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
@@ -153,7 +177,7 @@ def test_what_the_cpu_run_built_is_bounded_too(tmp_path: Path, monkeypatch: pyte
     (folder / f"{store.UNFINISHED}killed").mkdir()
     os.utime(folder / f"{store.UNFINISHED}killed", (0, 0))
     monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "3")
-    monkeypatch.setattr(build, "_precompile", lambda name, flags, header: None)
+    monkeypatch.setattr(build, "_precompile", lambda recipe, header: None)
     x = np.ones(8, np.float32)
     doubled[(1,)](x, 8, BLOCK=8)
     assert (x == 2).all()
@@ -244,13 +268,13 @@ def test_precompiled_headers_are_bounded_with_what_they_built(tmp_path: Path, mo
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "1")
     monkeypatch.setattr(build, "_compiled", lambda text, options, ahead: b"built")
-    monkeypatch.setattr(build, "_precompile", lambda name, flags, header: header.write_bytes(bytes(600_000)))
+    monkeypatch.setattr(build, "_precompile", lambda recipe, header: header.write_bytes(bytes(600_000)))
     old, killed = tmp_path / "headers-old", tmp_path / "headers-killed" / f"{store.UNFINISHED}killed"
     old.mkdir()
     killed.mkdir(parents=True)
     (old / "all_words.h.gch").write_bytes(bytes(600_000))
     os.utime(old / "all_words.h.gch", (0, 0))
-    build._build("text", "kernel.so", build.RUN_HEADER, build.FLAGS)
+    build._build("text", build.Recipe("kernel.so", build.RUN_HEADER, build.FLAGS))
     assert not old.exists() and not killed.exists()
     (kept,) = [folder for folder in build.header_folders() if store.kept(folder)[0]]
     assert store.kept(kept) == (1, 600_000) and len(store.entries(tmp_path / "cpu")) == 1

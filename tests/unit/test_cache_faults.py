@@ -27,6 +27,7 @@ from tilewright.schedule.targets import find_target
 from unit.test_launching import artifact
 
 KEY = "ab" * 20
+RECIPE = build.Recipe("kernel.run", "first.h", ())
 TARGET = find_target("sm_90a")
 CONTENT = {"kernel.cu": b"text", "kernel.cubin": b"code" * 1000}
 
@@ -151,10 +152,10 @@ def test_what_the_cpu_run_has_built_is_built_anew_when_it_is_damaged(
     """A library of which a part is missing would end the process when it is loaded, every time."""
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(build, "_compiled", lambda text, options, ahead: b"code" * 100)
-    monkeypatch.setattr(build, "_precompiled", lambda header, flags: tmp_path)
-    built = build._build("text", "kernel.run", "first.h", ())
+    monkeypatch.setattr(build, "_precompiled", lambda recipe: tmp_path)
+    built = build._build("text", RECIPE)
     DAMAGES[damage](built)
-    assert build._build("text", "kernel.run", "first.h", ()) == built
+    assert build._build("text", RECIPE) == built
     assert built.read_bytes() == b"code" * 100 and os.access(built, os.X_OK)
 
 
@@ -162,7 +163,7 @@ def test_the_cpu_run_builds_elsewhere_on_a_full_disk(tmp_path: Path, monkeypatch
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(build, "_compiled", lambda text, options, ahead: b"code")
-    monkeypatch.setattr(build, "_precompiled", lambda header, flags: tmp_path)
+    monkeypatch.setattr(build, "_precompiled", lambda recipe: tmp_path)
     writes, full = store.write, [tmp_path / "cache"]
 
     def write(root: Path, *args: Any, **kwargs: Any) -> None:
@@ -172,10 +173,10 @@ def test_the_cpu_run_builds_elsewhere_on_a_full_disk(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(store, "write", write)
     with pytest.warns(UserWarning, match="cannot be used as a cache"):
-        assert build._build("text", "kernel.run", "first.h", ()).read_bytes() == b"code"
+        assert build._build("text", RECIPE).read_bytes() == b"code"
     full.append(tmp_path)
     with pytest.raises(ToolchainError, match="No space left"):
-        build._build("text", "kernel.run", "first.h", ())
+        build._build("text", RECIPE)
 
 
 def test_a_precompiled_header_that_is_damaged_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

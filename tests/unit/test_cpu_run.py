@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.runtime.cpu.build import compiler
 
 
 @triton.jit
@@ -72,3 +77,32 @@ def test_a_check_tells_arrays_apart_that_touch(monkeypatch: pytest.MonkeyPatch) 
     quotients = np.zeros(128, np.int32)
     divide_kernel[(1,)](pair[0], pair[1], quotients, 64, BLOCK=64)
     assert (quotients[:64] == 1).all() and (quotients[64:] == 2).all()
+
+
+@triton.jit
+def added(x_ptr, N: tl.constexpr):
+    i = tl.arange(0, 16)
+    tl.store(x_ptr + i, tl.load(x_ptr + i) + N)
+
+
+MANY_KERNELS = """
+import numpy as np
+from test_cpu_run import added
+x, mappings = np.zeros(16, np.float32), []
+for number in range(3):
+    added[(1,)](x, number)
+    mappings.append(len(open("/proc/self/maps").readlines()))
+assert (x == 3).all() and mappings[2] - mappings[0] < 200, mappings
+"""
+
+
+def test_all_kernels_of_a_process_share_stacks(tmp_path: Path) -> None:
+    """Also where libraries share no variables, as those that Clang makes: else there is no room for some thirty kernels."""
+    wrapper, flag = tmp_path / "compiler", "-fno-gnu-unique"
+    if subprocess.run([compiler(), flag, "-E", "-x", "c++", os.devnull], capture_output=True).returncode:
+        flag = ""  # it has no others
+    wrapper.write_text(f'#!/bin/sh\nexec {compiler()} {flag} "$@"\n')
+    wrapper.chmod(0o755)
+    here = str(Path(__file__).parent)
+    own = {"CXX": str(wrapper), "TILEWRIGHT_MODE": "cpu", "TILEWRIGHT_CACHE_DIR": str(tmp_path), "PYTHONPATH": here}
+    subprocess.run([sys.executable, "-c", MANY_KERNELS], check=True, env={**os.environ, **own})

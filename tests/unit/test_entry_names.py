@@ -246,7 +246,20 @@ def launch(x_ptr):
     tl.store(x_ptr + tl.arange(0, 8), 3.0)
 
 
-@pytest.mark.parametrize(("kernel", "value"), [(a, 1.0), (engine, 2.0), (launch, 3.0)])
+@triton.jit
+def tilewright_run(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 8), 4.0)
+
+
+@triton.jit
+def tilewright_switch(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 8), 5.0)
+
+
+OWN = [(a, 1.0), (engine, 2.0), (launch, 3.0), (tilewright_run, 4.0), (tilewright_switch, 5.0)]
+
+
+@pytest.mark.parametrize(("kernel", "value"), OWN)
 def test_names_of_the_cpu_run_are_free(run_everywhere: Any, kernel: Any, value: float) -> None:
     (x,) = run_everywhere(kernel, (1,), np.zeros(8, np.float32))
     assert np.all(x == value)

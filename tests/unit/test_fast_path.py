@@ -10,6 +10,7 @@ import itertools
 import os
 import random
 import struct
+import sys
 import threading
 import types
 from pathlib import Path
@@ -158,6 +159,25 @@ def with_maps() -> None:
     assert any(type(value) is dict and len(value) == 8 for table in tables for value in table.values())
 
 
+def emptied() -> None:
+    """A launch is made ready while another thread, whose launches are many, empties the table of those that are ready."""
+    from tilewright.runtime.launching import fast_path, ready
+
+    without_compiler()
+    arguments = (*(stub.Tensor(0x10000 * number, "float16") for number in (1, 2, 3)), *[256] * 6, 1.5, 128)
+    original = fast_path.make_ready
+
+    def make_ready(*given: Any) -> ready.Ready | None:
+        for table in ready_tables(product):
+            table.clear()
+        return original(*given)
+
+    fast_path.make_ready = make_ready
+    for _ in range(4):
+        product[(2, 2)](*arguments)
+    assert any(kernel_is_ready(table) for table in ready_tables(product))
+
+
 def specialised() -> None:
     """`compiled[grid]` launches its specialisation, quickly from the second time on, and refuses all others."""
     from tilewright.diagnostics import ArgumentKindError, DeviceError
@@ -184,6 +204,9 @@ def specialised() -> None:
             except ArgumentKindError:
                 continue
             raise AssertionError(wrong)
+    os.environ["STUB_DEVICES"] = "2"
+    sys.modules["torch"].cuda.current_device = lambda: 1
+    assert kernel.compile("*fp32:16, *fp32:16, i32, i64, fp32, i1, 16, 0.0").device == 1
 
 
 def surroundings() -> None:
@@ -372,6 +395,13 @@ def test_what_is_ready_arrives_as_the_long_way_sends_it(
 ) -> None:
     launches = with_stub(way + f"from test_fast_path import {name} as f; f()", tmp_path, sizes)
     assert len(launches) in (1200, 240) and launches[::2] == launches[1::2]
+
+
+def test_another_thread_may_empty_what_is_ready(tmp_path: Path, way: str) -> None:
+    launches = with_stub(
+        way + "from test_fast_path import emptied as f; f()", tmp_path, (8, 8, 8, *(4,) * 9, 128, 128, 128)
+    )
+    assert len(launches) == 4 and len(set(map(tuple, launches))) == 1
 
 
 def test_grids_are_looked_at_once_in_every_launch(tmp_path: Path, way: str) -> None:

@@ -229,6 +229,62 @@ def programs_of_all_axes_share_blocks() -> None:
     assert counts == [{3: [4]}, {3: [8]}, {3: [64]}]
 
 
+def the_environment_chooses() -> None:
+    import os
+
+    import jax
+    import tilewright.jax
+
+    x = jax.numpy.ones(64)
+    program = functools.partial(tilewright.jax.call, kernel=scale_kernel, out_shape=x, grid=(1,), BLOCK=64)
+    for mode, interpret, on_gpu in (("", "", True), ("gpu", "1", True), ("", "1", False), ("cpu", "", False)):
+        os.environ.update(TILEWRIGHT_MODE=mode, TRITON_INTERPRET=interpret)
+        text = str(jax.make_jaxpr(lambda x: program(x, 64, 3.0))(x))
+        assert ("ffi_call" in text) == on_gpu and "pure_callback" in text, (mode, interpret)
+
+
+def test_the_environment_chooses() -> None:
+    in_child("the_environment_chooses")
+
+
+def memory_of_tunings_is_given_back() -> None:
+    import gc
+
+    import jax
+    import tilewright.jax
+    from tilewright.diagnostics import ToolchainError
+    from tilewright.runtime.driver import bindings
+
+    configs = [triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})]
+    x, taken, freed, unraised = jax.numpy.ones(100), [], [], []
+    sys.unraisablehook = unraised.append
+
+    def allocated(size: int) -> tuple[int, int]:
+        if len(taken) == room:
+            return 2, 0  # CUDA_ERROR_OUT_OF_MEMORY
+        taken.append(0x1000 * (len(taken) + 1))
+        return 0, taken[-1]
+
+    bindings().cuMemAlloc, bindings().cuMemFree = allocated, lambda address: (freed.append(address), 0)[1:]
+    for room in (100, 0, 1):  # 0 and 1: for the first array only
+        tuned = triton.autotune(configs, ["n"], cache_results=False)(triton.JITFunction(scale_kernel.fn))
+        call = functools.partial(tilewright.jax.call, kernel=tuned, out_shape=x, grid=(2,))
+        taken.clear(), freed.clear()
+        if room == 100:
+            lowered(lambda x: call(x, 100, 3.0), x)  # noqa: B023 (called at once)
+            assert len(taken) == 3  # two arrays, and what the clock overwrites
+        else:
+            with pytest.raises(ToolchainError, match="error 2"):
+                lowered(lambda x: call(x, 100, 3.0), x)  # noqa: B023 (called at once)
+        assert sorted(freed) == sorted(taken)
+    gc.collect()
+    assert not unraised
+
+
+def test_memory_of_tunings_is_given_back() -> None:
+    in_child("memory_of_tunings_is_given_back")
+
+
 def test_programs_of_all_axes_share_blocks() -> None:
     in_child("programs_of_all_axes_share_blocks")
 

@@ -201,6 +201,14 @@ def test_who_listens_to_tunings(tmp_path: Path) -> None:
     assert told[0]["duration"] > 0 and told[1]["duration"] is None and told[0]["key"] == told[1]["key"]
 
 
+def test_what_cannot_be_called() -> None:
+    with pytest.raises(triton.LaunchError, match="a hook must be a function or None, not 5"):
+        knobs.runtime.launch_enter_hook = 5
+    with pytest.raises(triton.LaunchError, match="a hook must be a function or None, not 'print'"):
+        knobs.runtime.launch_exit_hook.add("print")
+    assert not knobs.runtime.launch_enter_hook.calls and not knobs.runtime.launch_exit_hook.calls
+
+
 def test_what_does_not_exist() -> None:
     assert not hasattr(knobs, "amd") and not hasattr(knobs.runtime, "add_stages_inspection_hook")
     with pytest.raises(AttributeError, match=r"no setting knobs.language.fp64_default; it has fp32_default"):

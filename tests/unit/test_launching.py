@@ -244,6 +244,10 @@ def test_the_forms_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in ((x.astype(np.float64), 5, 3, 2.0, 64), (x, 16, 3, 2.0, 64), (x, 5, 3, 2.0, 32)):
         with pytest.raises(ArgumentKindError, match="another specialisation of scaled"):
             compiled[(1,)](*wrong)
+    for _ in range(2):  # of options of a launch there may be those that it was compiled with
+        assert compiled[(1,)](x, 5, 3, 2.0, 64, num_warps=2) is compiled
+        with pytest.raises(ArgumentKindError, match="another specialisation of scaled"):
+            compiled[(1,)](x, 5, 3, 2.0, 64, num_warps=4)
     if nvrtc.is_available():
         assert ".entry scaled(" in str(compiled.asm["ptx"]) and bytes(compiled.asm["cubin"])[:4] == b"\x7fELF"
         monkeypatch.setattr(assembly, "_find", lambda tool: None)

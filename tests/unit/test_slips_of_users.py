@@ -357,10 +357,14 @@ def test_sums_of_which_one_is_not_stored(side: int, arch: str) -> None:
 # ------------------------------------------------------------------------------------------------------- arguments
 
 
-class WithoutData:
-    """An array interface that says nothing."""
+class Told:
+    """An array of four numbers with an interface alone, in which some entries are others or none."""
 
-    __array_interface__ = {"version": 3}  # noqa: RUF012
+    memory = np.zeros(4, np.float32)
+
+    def __init__(self, **entries: Any) -> None:
+        whole = {**self.memory.__array_interface__, **entries}
+        self.__array_interface__ = {name: entry for name, entry in whole.items() if entry is not None}
 
 
 class NamedAddress:
@@ -381,7 +385,10 @@ def plain(x_ptr, n, B: tl.constexpr):
 @pytest.mark.parametrize(
     ("change", "options", "said"),
     [
-        ({0: WithoutData()}, {}, "without data or typestr"),
+        ({0: Told(data=None)}, {}, "without data, shape or typestr"),
+        ({0: Told(shape=None)}, {}, "without data, shape or typestr"),
+        ({0: Told(typestr=4)}, {}, "without data, shape or typestr"),
+        ({0: Told(typestr=">f4")}, {}, "argument x_ptr: arrays of >f4 cannot be passed"),
         ({0: NamedAddress()}, {}, "the address 'here'"),
         ({1: np.datetime64("2020")}, {}, "argument n"),
         ({1: np.str_("x")}, {}, "argument n"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -15,7 +17,8 @@ from tilewright.artifact import Options
 from tilewright.diagnostics import SpecializationDataError
 from tilewright.runtime import placement
 from tilewright.runtime.arguments.arrays import HOST
-from tilewright.runtime.specialisations import Specialisation, read
+from tilewright.runtime.placement import ON_HOST, Placement
+from tilewright.runtime.specialisations import read, specialisation_for
 from tilewright.tools.tensor_descriptor import TensorDescriptor
 
 
@@ -42,7 +45,7 @@ def test_what_is_compiled_can_be_listed_and_forgotten() -> None:
     compiled = [kernel[(1,)](x, n, 2.0, N=16) for n in (16, 5, 7, 32)]
     known = kernel.device_caches[0][0]
     assert len(known) == 2 and list(kernel.device_caches) == [0] and set(known.values()) == set(compiled)
-    assert compiled[0].specialisation.key in known and known[compiled[1].specialisation.key] is compiled[1]
+    assert compiled[0].specialisation.name in known and known[compiled[1].specialisation.name] is compiled[1]
     other[(1,)](x, 16, 2.0, N=16)
     known.clear()
     assert len(known) == 0 and len(other.device_caches[0][0]) == 1 and len(kernel.device_caches[7][0]) == 0
@@ -100,17 +103,17 @@ def test_all_of_a_descriptor_is_in_the_data() -> None:
     x, out = np.zeros((16, 32), np.float32), np.zeros(16, np.int32)
     descriptor = TensorDescriptor(x, [16, 24], [32, 1], [16, 8], "nan", round_f32_to_tf32=True)
     call = mixed_kernel.call_of((descriptor, (2, (3.0, None)), out, 1, tl.int32, ((0, 4), (5,)), "it's"), {})
-    data = Specialisation(mixed_kernel, call.arguments, Options(), "cpu", "sm_90a").data()
-    assert data is not None and read(mixed_kernel, data, "cpu", "sm_90a").arguments == call.arguments
+    data = specialisation_for(mixed_kernel, call.arguments, Options(), ON_HOST).data()
+    assert data is not None and read(mixed_kernel, data, ON_HOST).arguments == call.arguments
 
 
-def test_what_is_known_of_a_descriptor_s_sides_is_in_the_key() -> None:
+def test_what_is_known_of_a_descriptor_s_sides_is_in_the_name() -> None:
     x = np.zeros((32, 32), np.float32)
-    keys = set()
+    names = set()
     for shape in ([8, 8], [16, 8], [8, 16], [16, 16]):
         call = new_kernel().call_of((TensorDescriptor(x, shape, [32, 1], [8, 8]), 16, 1.0, 16), {})
-        keys.add(Specialisation(mixed_kernel, call.arguments, Options(), "cpu", "sm_90a").key)
-    assert len(keys) == 4
+        names.add(specialisation_for(mixed_kernel, call.arguments, Options(), ON_HOST).name)
+    assert len(names) == 4
 
 
 def test_data_of_another_kernel_or_place_are_refused() -> None:
@@ -234,6 +237,24 @@ def test_a_compiled_kernel_knows_its_compile_time_values() -> None:
             compiled[(1,)](*wrong)
 
 
+@triton.jit
+def streamed_kernel(x_ptr, stream, n, B: tl.constexpr = 8):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(x_ptr + i, stream, mask=i < n)
+
+
+def test_a_compiled_kernel_takes_arguments_as_the_kernel_itself_does() -> None:
+    """A grid that is a function sees defaults, and a parameter may have the name of an option."""
+    x = np.zeros(32, np.float32)
+    compiled = streamed_kernel.warmup(tl.float32, 2.0, 24)
+    for given in ((x, 3.0, 24), (x, 3.0, 24, 8)):
+        x[:] = 0
+        compiled[lambda arguments: (triton.cdiv(arguments["n"], arguments["B"]),)](*given)
+        assert (x == 3).sum() == 24
+    compiled[(1,)](x, stream=5.0, n=24)
+    assert (x == 5).sum() == 8
+
+
 class Shown:
     """An object that shows less than it has."""
 
@@ -281,6 +302,20 @@ def test_equal_objects_share_a_specialisation() -> None:
     assert len(kernel.compilations.made) == 2
 
 
+def test_what_is_forgotten_is_not_kept_alive() -> None:
+    @triton.jit
+    def kernel(x_ptr, VALUE: tl.constexpr):
+        tl.store(x_ptr, 3)
+
+    value = Compared(3)
+    gone = weakref.ref(value)
+    kernel[(1,)](np.zeros(1, np.int32), value)
+    kernel.device_caches.clear()
+    del value
+    gc.collect()
+    assert gone() is None
+
+
 def test_zeros_and_nan_count_by_their_text() -> None:
     @triton.jit
     def kernel(x_ptr, VALUE: tl.constexpr):
@@ -300,12 +335,13 @@ def without_arrays(n, BLOCK: tl.constexpr):
 
 def test_kernels_without_arrays_run_where_what_has_no_arguments_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the GPU if there is one, so that what `warmup` compiles is what `preload` finds."""
-    call = without_arrays.call_of((3,), {"BLOCK": 4})
+    of_host = new_kernel().call_of((np.zeros(4), 4, 1, 4), {}).arrays
+    assert without_arrays.call_of((3,), {"BLOCK": 4}).arrays == ()
     monkeypatch.setattr(placement.driver, "is_available", lambda: True)
     monkeypatch.setattr(placement, "current_device", lambda: 2)
-    assert placement.device_of(call) == HOST  # TILEWRIGHT_MODE=cpu
+    assert placement.placement_of(()) == placement.placement_here() == ON_HOST  # TILEWRIGHT_MODE=cpu
     monkeypatch.delenv("TILEWRIGHT_MODE")
-    assert placement.device_of(call) == 2 and placement.choose_mode(call) == "gpu"
-    assert placement.device_of(new_kernel().call_of((np.zeros(4), 4, 1, 4), {})) == HOST
+    assert placement.placement_of(()) == placement.placement_here() == Placement("gpu", 2)
+    assert placement.placement_of(of_host).device == HOST
     monkeypatch.setattr(placement.driver, "is_available", lambda: False)
-    assert placement.device_of(call) == HOST
+    assert placement.placement_of(()).device == HOST and placement.placement_here() == ON_HOST

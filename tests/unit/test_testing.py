@@ -14,6 +14,7 @@ import tilewright.testing as testing
 from tilewright.diagnostics import ToolchainError
 from tilewright.runtime.measuring import report as testing_report
 from tilewright.runtime.measuring.clock import HostClock, quantile
+from tilewright.runtime.tuning import timing
 from tilewright.runtime.tuning.timing import Trial, time_in_turns
 
 
@@ -26,6 +27,9 @@ def test_do_bench_takes_wall_time_without_a_gpu() -> None:
     assert testing.do_bench(lambda: time.sleep(0.001), warmup=0, rep=0, return_mode="min") >= 1
     with pytest.raises(ValueError, match="return_mode is 'middle'"):
         testing.do_bench(lambda: pytest.fail("measured"), return_mode="middle")
+    for fraction in (-0.5, 1.5, 20, float("nan")):  # percent, for example
+        with pytest.raises(ValueError, match=rf"quantiles has {fraction}; it must have fractions"):
+            testing.do_bench(lambda: pytest.fail("measured"), quantiles=[0.5, fraction])
 
 
 def test_gradients_are_dropped_before_every_call() -> None:
@@ -54,7 +58,8 @@ def test_quantiles_are_interpolated() -> None:
         assert quantile(values, fraction) == pytest.approx(np.quantile(values, fraction))
 
 
-def test_trials_take_turns_and_hopeless_ones_end() -> None:
+def test_trials_take_turns_and_hopeless_ones_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "HOST_ROUNDS", 5)
     order: list[str] = []
 
     class Scripted(HostClock):
@@ -66,7 +71,7 @@ def test_trials_take_turns_and_hopeless_ones_end() -> None:
     def trial(name: str, value: float) -> Trial:
         return Trial(lambda: order.append(name), lambda: value, lambda: order.append(name.upper()))
 
-    found = time_in_turns({"a": trial("a", 1.0), "b": trial("b", 9.0)}, Scripted(), 0, 0, host_rounds=5)
+    found = time_in_turns({"a": trial("a", 1.0), "b": trial("b", 9.0)}, Scripted(), 0, 0)
     assert found == {"a": [1.0] * 3, "b": [9.0] * 3}
     assert "".join(order) == "aAbB" * 4 + "aA" * 2  # one launch before it counts, three rounds, then the fast one alone
 
@@ -129,6 +134,18 @@ def test_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
         testing.perf_report(testing.Benchmark(["size"], [(1, 2)], "provider", [], [], "", {}))(point).run()
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"line_names": ["Ours"]}, "speed: line_names has 1 labels for 2 line_vals"),
+     ({"line_names": ["Ours", "Theirs", "Others"]}, "line_names has 3 labels for 2"),
+     ({"styles": [("blue", "-")]}, "speed: styles has 1 styles for 2 line_vals")],
+)  # fmt: skip
+def test_every_line_has_a_label(change: dict[str, Any], said: str) -> None:
+    """Else columns of a table would stand below the labels of others."""
+    with pytest.raises(ValueError, match=said):
+        dataclasses.replace(BENCH, **change)
+
+
 def test_plots_draw_every_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Any] = []
 
@@ -158,3 +175,6 @@ def test_a_slash_in_a_plots_name_makes_no_folder(tmp_path: Path, monkeypatch: py
     with pytest.raises(ToolchainError, match="plots need matplotlib"):
         report.run(save_path=str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["copies in GB_s.csv"]
+    monkeypatch.setattr(testing_report.sys, "platform", "win32")
+    bench = dataclasses.replace(BENCH, plot_name='GB/s: "best" of 3?')
+    assert testing_report._file("", bench, "csv").name == "GB_s_ _best_ of 3_.csv"

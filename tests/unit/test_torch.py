@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 from typing import Any
@@ -146,6 +147,30 @@ def test_what_cannot_be_an_operator(torch: Any) -> None:
         tilewright.torch.op("noname")
     with pytest.raises(triton.LaunchError, match="pass backward as well"):
         tilewright.torch.op(lambda x: x, name="tilewright_tests::half", setup_context=print)
+
+
+def test_what_has_no_name_or_false_annotations_cannot_be_an_operator_either(torch: Any) -> None:
+    """Objects that can be called, such as a `functools.partial`: with a name and a schema they can."""
+    import tilewright.torch
+
+    def scaled(x: torch.Tensor, factor: float) -> torch.Tensor:
+        return x * factor
+
+    twice = functools.partial(scaled, factor=2.0)
+    with pytest.raises(
+        triton.LaunchError, match=r"an object of type partial is no function of a module; .*mylib::scale"
+    ):
+        tilewright.torch.op(twice)
+    with pytest.raises(triton.LaunchError, match="an object of type partial cannot be an operator of torch: "):
+        tilewright.torch.op(twice, name="tilewright_tests::twice")
+    with pytest.raises(triton.LaunchError, match="op makes an operator of a function, not of 5"):
+        tilewright.torch.op(5, setup_context=print)
+    made = tilewright.torch.op(twice, name="tilewright_tests::twice", schema="(Tensor x) -> Tensor")
+    assert torch.equal(made(torch.ones(2)), torch.full((2,), 2.0))
+    for annotation in ("torch.Tensr", "torch Tensor"):
+        scaled.__annotations__["x"] = annotation
+        with pytest.raises(triton.LaunchError, match=r"scaled cannot be an operator of torch: .*Tens"):
+            tilewright.torch.op(scaled, name="tilewright_tests::scaled")
 
 
 def test_tensors_without_memory_are_not_launched_on(torch: Any) -> None:

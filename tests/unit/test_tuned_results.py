@@ -53,6 +53,14 @@ def test_results_stay_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 SUBJECT = Subject("file.py:kernel", "0", "host", "(1,)", "", "")
 
 
+def test_texts_stay_as_they_are_in_files() -> None:
+    """Only rows of numbers lose their line breaks."""
+    best = "SIDES: [ 1 20], TEXT: [1,\n 2]"  # as NumPy shows an array
+    text = autotune_store.tuned_text([Result(SUBJECT, best, {best: [1.5, 2.0, 1e-7]}, {best: "[ 3 ]"})])
+    (entry,) = json.loads(text)["results"]
+    assert entry["best"] == best and entry["dropped"] == {best: "[ 3 ]"} and ": [1.5, 2.0, 1e-07]" in text
+
+
 @pytest.mark.parametrize(
     "damaged",
     ['{"best": 3, "milliseconds": {}, "dropped": {}}', '{"best": "c", "milliseconds": {}, "dropped": {}}',
@@ -187,6 +195,8 @@ def test_tuned_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             triton.load_tuned(path)
     with pytest.raises(TunedFileError, match="cannot be read"):
         triton.load_tuned(tmp_path / "none.json")
+    with pytest.raises(TunedFileError, match="named by a path, not by None"):
+        triton.load_tuned(None)
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tilewright as triton
+import tilewright.language as tl
 from tilewright.diagnostics import OutOfResources, TuningArgumentError
 from tilewright.runtime.tuning import store as autotune_store
-from tuned_kernels import BLOCKS, N, grid, increment, tuned
+from tuned_kernels import BLOCKS, N, count_measurements, grid, increment, tuned
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +102,23 @@ def test_a_key_of_pruning_that_there_is_not() -> None:
     assert caught[0].filename.endswith("tuned_kernels.py")  # where the decorator stands
     kernel[grid](np.zeros(N, np.float32), N)
     assert set(kernel.configs_timings) == set(BLOCKS)
+
+
+@triton.jit
+def increment_part(x_ptr, sides, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(x_ptr + i, mask=i < sides[0]) + 1, mask=i < sides[0])
+
+
+def test_values_of_a_key_that_nothing_can_be_looked_up_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists are tuples for kernels, and so for the key; of an array it says so."""
+    counted, x = count_measurements(monkeypatch), np.zeros(N, np.float32)
+    kernel = tuned(increment_part, key=("sides",), cache_results=False)
+    for sides in ([N, [2]], (N, (2,)), [N, [2]]):
+        kernel[(triton.cdiv(N, 32),)](x, sides)
+    assert len(counted) == 1 and (x == 3).all() and list(kernel.cache) == [((N, (2,)), "float32")]
+    with pytest.raises(TuningArgumentError, match="key of autotune names x_ptr, which is .* nothing to tune for"):
+        tuned(increment, key=("x_ptr",))[grid](x, N)
 
 
 @pytest.mark.parametrize(
