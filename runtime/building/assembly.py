@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
+from tilewright.runtime.building import nvrtc
 from tilewright.runtime.tracebacks import outermost
 
 FORMS = ("cu", "ptx", "cubin", "sass")
@@ -42,7 +43,6 @@ class Assembly(Mapping[str, str | bytes]):
 
     def _make(self, form: str) -> str | bytes:
         from tilewright.runtime import cache
-        from tilewright.runtime.building import nvrtc
 
         if form == "ptx":
             return nvrtc.compile_ptx(self._artifact)
@@ -78,11 +78,12 @@ def disassemble(cubin: bytes) -> str:
 
 
 def _find(tool: str) -> str | None:
-    folders = [str(Path(os.environ[name]) / "bin") for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    folders = [toolkit / "bin" for toolkit in nvrtc.named_toolkits()]
     try:
         import nvidia
 
-        folders += [str(folder) for root in nvidia.__path__ for folder in sorted(Path(root).glob("*/bin"))]
+        folders += [folder for root in nvidia.__path__ for folder in sorted(Path(root).glob("*/bin"))]
     except ImportError:
         pass
-    return shutil.which(tool) or shutil.which(tool, path=os.pathsep.join([*folders, "/usr/local/cuda/bin"]))
+    folders.append(nvrtc.USUAL_TOOLKIT / "bin")
+    return shutil.which(tool) or shutil.which(tool, path=os.pathsep.join(map(str, folders)))

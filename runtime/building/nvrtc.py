@@ -22,6 +22,7 @@ from tilewright.runtime.tracebacks import warn
 INSTALL = (
     "install CUDA's compiler with `pip install tilewright[cu13]` (drivers from 580) or `pip install tilewright[cu12]`"
 )
+USUAL_TOOLKIT = Path("/usr/local/cuda")
 NOTHING = 'extern "C" __global__ void nothing() {}'
 _STARTED: list[threading.Thread] = []  # the thread that loads NVRTC ahead, once there is one
 VERSION_LINE = "#define CUDA_VERSION "
@@ -81,6 +82,11 @@ def _loaded_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
+def named_toolkits() -> list[Path]:
+    """The folders of CUDA's toolkit that the environment names; one that is empty is none."""
+    return [Path(folder) for name in ("CUDA_HOME", "CUDA_PATH") if (folder := os.environ.get(name))]
+
+
 @functools.cache
 def header_folder() -> str | None:
     """A folder with CUDA's headers of NVRTC's major version; None when there is none."""
@@ -89,8 +95,8 @@ def header_folder() -> str | None:
     site = Path(sysconfig.get_paths()["purelib"]) / "nvidia"
     major = version()[0]
     roots = [site / f"cu{major}" / "include", site / "cuda_runtime" / "include"]
-    roots += [Path(os.environ[name]) / "include" for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
-    roots += [Path("/usr/local/cuda/include"), *_beside_nvrtc()]
+    roots += [toolkit / "include" for toolkit in (*named_toolkits(), USUAL_TOOLKIT)]
+    roots += _beside_nvrtc()
     for root in roots:
         if (root / "cuda_fp16.h").exists() and _header_major(root) in (None, major):
             return str(root)

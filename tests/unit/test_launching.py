@@ -272,6 +272,19 @@ def test_machine_code_is_shown_by_the_tool_that_is_there(tmp_path: Path, monkeyp
         disasm.get_sass(b"nothing")
 
 
+def test_toolkits_are_found_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty variable names none, not the folder that a program happens to run in."""
+    tool = tmp_path / "bin" / "nvdisasm"
+    tool.parent.mkdir()
+    tool.touch(0o755)
+    monkeypatch.chdir(tmp_path)
+    for home, path, named in (("", "", []), (str(tmp_path), "", [tmp_path]), ("", str(tmp_path), [tmp_path])):
+        monkeypatch.setenv("CUDA_HOME", home)
+        monkeypatch.setenv("CUDA_PATH", path)
+        assert nvrtc.named_toolkits() == named
+        assert (assembly._find("nvdisasm") == str(tool)) == bool(named) or assembly.shutil.which("nvdisasm")
+
+
 def test_values_that_do_not_fit_wrap_and_round() -> None:
     elements = [dtypes.int8, dtypes.uint16, dtypes.bfloat16, dtypes.float16, dtypes.int1, dtypes.float64]
     parameters = [LaunchParameter(str(element), element, (0,)) for element in elements]
