@@ -200,3 +200,24 @@ def test_loads_read_a_tile_before_they_replace_it(run_everywhere: Any) -> None:
     for _ in range(2):
         tile = np.where(tile.T > 1, two, tile)
     np.testing.assert_array_equal(found, [out, tile.T])
+
+
+@triton.jit
+def exchanged_parts(out_ptr, n):
+    """Items of a tuple that change places: what one was is called so, and not what the other becomes."""
+    state = (n, 1, 2)
+    for k in range(n):
+        state = (state[1], state[0], state[2] + state[0] * k)
+    for i in tl.static_range(3):
+        tl.store(out_ptr + i, state[i])
+
+
+def test_parts_of_tuples_are_called_what_they_hold(run_everywhere: Any) -> None:
+    found = run_everywhere(exchanged_parts, (1,), np.zeros(3, np.int32), 5)[0]
+    state = (5, 1, 2)
+    for k in range(5):
+        state = (state[1], state[0], state[2] + state[0] * k)
+    assert found.tolist() == list(state)
+    text = exchanged_parts.translate("*i32, i32").source
+    assert "const int state_first_before = state_first;" in text and "state_second = state_first_before;" in text
+    assert "const int state_third_next = state_third + state_first * k;" in text

@@ -52,7 +52,8 @@ def _read_first(builder: Builder, part: Part, targets: list[Variable | None], sp
     value = part.value
     if not isinstance(value, Expr) or not any(variable in targets for variable in used_variables(value)):
         return value
-    copy = builder.variable(f"{part.name}_before", value.type)
+    name = f"{value.variable.name}_before" if isinstance(value, Use) else f"{part.name}_next"
+    copy = builder.variable(name, value.type)
     builder.statements.append(Assign(builder.here, (copy,), value))
     return Use(copy.type, copy, span=span)
 
