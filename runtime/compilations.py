@@ -76,6 +76,6 @@ class Compilations:
         parts: dict[str, Any] = {argument.name: describe_argument(argument) for argument in wanted.arguments}
         parts |= {**asdict(wanted.options), "mode": wanted.placement.mode, "device": wanted.placement.device}
         parts |= {"target": wanted.target.name, "source": text[:12]}
-        why = reason(parts, self._known)
+        why = reason(parts, self._known) if self._known else "the first of this kernel in the process"
         self._known.append(parts)
         return why

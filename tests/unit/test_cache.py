@@ -313,7 +313,7 @@ def test_a_translation_says_what_is_new(monkeypatch: pytest.MonkeyPatch, capsys:
             doubled.warmup(x, n, BLOCK=block, num_warps=warps)
     said = [line.partition("translated; ")[2] for line in capsys.readouterr().err.splitlines() if "translated" in line]
     assert said == [
-        "nothing like it is known",
+        "the first of this kernel in the process",
         "n is i32:16, the nearest known has i32",
         "BLOCK is 32, the nearest known has 16",
         "num_warps is 8, the nearest known has 4",
