@@ -187,3 +187,19 @@ def test_a_line_of_which_only_the_load_stands_there_says_so() -> None:
     ).source
     assert text.count("(the multiplying warps' part, the rest formed where it is used)") == 1
     assert ">> " not in text[text.index("the rest formed where") :].split("// L")[0]
+
+
+@triton.jit
+def renamed_items(x_ptr, out_ptr, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    parts = (x * 2, (n - 1, x + n))
+    turned = (parts[1], parts[0])
+    tl.store(out_ptr + i, turned[0][1] + turned[1])
+
+
+def test_a_line_of_which_something_is_said_has_no_other_reason() -> None:
+    """An item of `turned` is read by nobody, the others are those of `parts`."""
+    text = renamed_items.translate("*i32:16, *i32:16, i32, 64").source
+    assert text.count("turned = (parts[1], parts[0])") == 1
+    assert "turned = (parts[1], parts[0])    (the same elements)" in text

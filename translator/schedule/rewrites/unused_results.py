@@ -22,11 +22,14 @@ def without_unused_results(kernel: Kernel) -> Kernel:
     unused = [s for s in statements(kernel.body) if isinstance(s, Assign) and needed.isdisjoint(s.targets)]
     dropped = {s for s in unused if not has_effect(s.value)}
     code = {s.origin for s in statements(kernel.body) if s not in dropped}
-    replaced: dict[Statement, Statement] = {}
+    said = {replace(origin, note="") for origin in code if origin.note}  # the lines of which something is said already
+    replaced: dict[Statement, Statement | None] = {}
     for statement in unused:
         if statement in dropped:
-            explained = statement.origin.note or statement.origin in code  # by what it says, or by its code
-            replaced[statement] = Note(statement.origin if explained else _explained(statement))
+            if statement.origin.note or statement.origin in code:  # it is explained by what it says, or by its code
+                replaced[statement] = Note(statement.origin)
+            else:
+                replaced[statement] = None if statement.origin in said else Note(_explained(statement))
         elif isinstance(statement.value, Call) and is_atomic(statement.value):
             replaced[statement] = Effect(statement.origin, statement.value)
     return replace(kernel, body=with_replaced(kernel.body, replaced)) if replaced else kernel
