@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.diagnostics import NoSourceError, TilewrightError
-from tilewright.runtime.tracebacks import shortened
+from tilewright.runtime.tracebacks import shortened, shortened_if_users
 
 
 def parameters_below(decorator: str, fn: Any) -> list[str]:
@@ -44,6 +44,8 @@ class KernelInterface:
                 return self.run(*args, grid=grid, warmup=False, **kwargs)
             except TilewrightError as error:
                 raise shortened(error, lambda: getattr(self, "arg_names", ()))
+            except Exception as error:
+                raise shortened_if_users(error)
 
         return launch
 

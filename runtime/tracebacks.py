@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from types import FrameType, TracebackType
@@ -41,6 +42,16 @@ def shortened(error: Error, names: Callable[[], Sequence[str]] = tuple) -> Error
         one.__traceback__ = _of_others(one.__traceback__)
         one = one.__cause__ or one.__context__
     return error
+
+
+def shortened_if_users(error: Error) -> Error:
+    """An error of any kind, short where code of the user's raised it, which a launch has called: a grid's, or a hook.
+
+    What was raised by us or by a library keeps all frames: somebody will have to find out why.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    is_users = _is_of_others(frames[-1]) and "site-packages" not in frames[-1].f_code.co_filename
+    return shortened(error) if is_users else error
 
 
 def outermost(function: Function, like: Callable[..., Any] | None = None) -> Function:
@@ -77,16 +88,16 @@ def warn(text: str, kind: type[Warning] = RuntimeWarning) -> None:
     warnings.warn_explicit(text, kind, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), seen)
 
 
-def _of_others(traceback: TracebackType | None) -> TracebackType | None:
+def _of_others(one: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
-    while traceback is not None:
-        if _is_of_others(traceback.tb_frame):
-            kept.append(traceback)
-        traceback = traceback.tb_next
+    while one is not None:
+        if _is_of_others(one.tb_frame):
+            kept.append(one)
+        one = one.tb_next
     after: TracebackType | None = None
-    for one in reversed(kept):
-        one.tb_next = after
-        after = one
+    for frame in reversed(kept):
+        frame.tb_next = after
+        after = frame
     return after
 
 

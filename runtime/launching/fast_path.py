@@ -23,7 +23,7 @@ from tilewright.runtime.driver import stream_source
 from tilewright.runtime.launching.fast_text import MISSING, PREFIX, Writer, in_c
 from tilewright.runtime.launching.ready import changes, make_ready
 from tilewright.runtime.options import ACCEPTED, unrecognised
-from tilewright.runtime.tracebacks import shortened
+from tilewright.runtime.tracebacks import shortened, shortened_if_users
 
 if TYPE_CHECKING:
     from tilewright.runtime.compiled import CompiledKernel
@@ -169,6 +169,8 @@ class FastPath:
             return launch(*args, grid=grid, **kwargs)
         except TilewrightError as error:
             raise shortened(error, lambda: self._names)
+        except Exception as error:
+            raise shortened_if_users(error)
 
     @untraced
     def _long_way(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -102,6 +102,35 @@ def test_lines_of_functions_that_a_launch_calls_stay(monkeypatch: pytest.MonkeyP
     assert "grid" in frames(lambda: stored[grid](X, 3, B=16))
 
 
+@pytest.mark.parametrize("tuned_too", [False, True], ids=["a kernel", "a tuned one"])
+def test_what_a_function_of_the_user_raises_has_few_of_our_frames(
+    tuned_too: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    choice = triton.heuristics({"B": lambda arguments: 16})(stored)
+    kernel = choice if tuned_too else stored
+    options = {} if tuned_too else {"B": 16}
+
+    def raised() -> list[str]:
+        with pytest.raises(KeyError, match="BLOCK") as caught:
+            kernel[lambda meta: (meta["BLOCK"],)](X, 3, **options)
+        return [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+
+    few = raised()
+    assert few[0] == "raised" and few[-1] == "<lambda>" and len(few) <= 5
+    monkeypatch.setenv("TILEWRIGHT_LOG", "traceback")
+    assert len(raised()) > len(few)
+
+
+def test_what_we_raise_keeps_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    monkeypatch.setattr(triton.runtime.jit, "specialise", lambda *_: triton.cdiv(1, 0))
+    with pytest.raises(ZeroDivisionError) as caught:
+        triton.jit(stored.fn)[(1,)](X, 3, B=16)
+    names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert names[-1] == "cdiv" and "launch" in names
+
+
 def test_warnings_name_the_users_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many calls of ours lie between: here those of a launch, of a decorator and of one that is given options."""
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
