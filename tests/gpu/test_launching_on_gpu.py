@@ -12,6 +12,7 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.diagnostics import CooperativeGridError, ToolchainError
+from unit.test_small_offsets import columns_kernel
 
 pytestmark = pytest.mark.gpu
 N = 1 << 22
@@ -251,3 +252,18 @@ def test_kernels_without_arrays_run_on_the_gpu() -> None:
         compiled = without_arrays.warmup(9, BLOCK=4, grid=(1,))
     assert compiled.mode == "gpu" and without_arrays[(1,)](9, BLOCK=4).mode == "gpu"
     assert without_arrays.preload(told[0]).hash == compiled.hash
+
+
+def test_offsets_have_as_many_bits_as_a_launch_needs() -> None:
+    """Launched again and again, on the long way and on the quick one, with grids that are near and far by turns."""
+    torch = pytest.importorskip("torch")
+    side = 1 << 15
+    x = torch.zeros(2 * side * side + 4096 * side, dtype=torch.int8, device="cuda")
+    for plane in range(3):
+        x[plane * side * side :: side][:64] = torch.arange(64, dtype=torch.int8, device="cuda") + plane
+    for _ in range(4):
+        for planes, fits in ((1, True), (3, False)):
+            y = torch.full((planes, 64), 99, dtype=torch.int8, device="cuda")
+            assert columns_kernel[(1, planes)](x, y, side, side, BLOCK=64).metadata.guards is fits
+            expected = torch.arange(64, device="cuda")[None, :] + torch.arange(planes, device="cuda")[:, None]
+            assert torch.equal(y.long(), expected)
