@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -31,25 +33,45 @@ class Compilations:
         self._known: list[dict[str, Any]] = []  # what was compiled, for the log
 
     def found(self, call: Call, grid: tuple[int, int, int], wanted: Specialisation) -> CompiledKernel:
-        """The one for a call: with guards where they hold, else the one that is right for all values."""
-        compiled = self.made_for(wanted)
-        if compiled.fits(call, grid):
-            return compiled
-        return self.made_for(replace(wanted, options=replace(wanted.options, guards=False)))
+        """The one for a call: with guards where they hold, else the one that is right for all values.
+
+        Of what guards exclude, nothing but the text is made.
+        """
+        if self._with_text(wanted).fits(call, grid):
+            return self.made_for(wanted)
+        return self.made_for(_with_guards(wanted, False))
 
     def made_for(self, wanted: Specialisation) -> CompiledKernel:
         """The one for a specialisation."""
-        key = wanted.key
-        compiled = self.made.get(key)
-        if compiled is None:
-            with self._lock:  # one lock a specialisation: different ones are compiled at the same time
-                own = self._making.setdefault(key, ForkLock())
-            with own:
-                compiled = self.made.get(key)
-                if compiled is None:
-                    compiled = self.made[key] = self._compile(wanted)
-            self._making.pop(key, None)  # who waits for the lock has it, others find what was made
+        compiled = self._with_text(wanted)
+        if not compiled.is_loaded:
+            with preparing(), self._alone(wanted.key):
+                if not compiled.is_loaded:
+                    compiled.load()
         return compiled
+
+    def guarded(self, compiled: CompiledKernel) -> CompiledKernel | None:
+        """Of one that is right for all values, the one with guards, if there is one."""
+        return self.made.get(_with_guards(compiled.specialisation, True).key)
+
+    def _with_text(self, wanted: Specialisation) -> CompiledKernel:
+        """The one for a specialisation, whose machine code may not be there yet."""
+        compiled = self.made.get(wanted.key)
+        if compiled is None:
+            with self._alone(wanted.key):
+                compiled = self.made.get(wanted.key)
+                if compiled is None:
+                    compiled = self.made[wanted.key] = self._translate(wanted)
+        return compiled
+
+    @contextlib.contextmanager
+    def _alone(self, key: Key) -> Iterator[None]:
+        """Has one thread at a time work on a specialisation; different ones are made at the same time."""
+        with self._lock:
+            own = self._making.setdefault(key, ForkLock())
+        with own:
+            yield
+        self._making.pop(key, None)  # who waits for the lock has it, others find what was made
 
     def has(self, wanted: Specialisation) -> bool:
         """Whether a specialisation is there."""
@@ -61,7 +83,7 @@ class Compilations:
         self.made = kept
 
     @preparing()
-    def _compile(self, wanted: Specialisation) -> CompiledKernel:
+    def _translate(self, wanted: Specialisation) -> CompiledKernel:
         check_settings()
         function, place = wanted.function, wanted.placement
         meanwhile = functools.partial(load_ahead, device_target(place.device).name) if place.mode == "gpu" else None
@@ -79,3 +101,7 @@ class Compilations:
         why = reason(parts, self._known) if self._known else "the first of this kernel in the process"
         self._known.append(parts)
         return why
+
+
+def _with_guards(wanted: Specialisation, guards: bool) -> Specialisation:
+    return replace(wanted, options=replace(wanted.options, guards=guards))

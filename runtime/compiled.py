@@ -65,7 +65,7 @@ class CompiledKernel:
     """
 
     def __init__(self, artifact: Artifact, specialisation: Specialisation) -> None:
-        """Compiles for the GPU in mode "gpu"; the CPU's library is built at the first launch."""
+        """The text; `load` compiles it for the GPU in mode "gpu", and the CPU's library is built at the first launch."""
         options, place = specialisation.options, specialisation.placement
         self.artifact, self.specialisation = artifact, specialisation
         self.mode, self.device = place.mode, max(place.device, 0)
@@ -83,29 +83,32 @@ class CompiledKernel:
         self.launcher: Launcher | None = None
         conditions = launch_conditions(artifact) if options.guards else ()
         self.conditions = condition(conditions, integer_places(artifact)) if conditions else None
-        known: dict[str, str | bytes] = {"cu": self.source}
-        if self.mode == "gpu":
-            known["cubin"] = self._load()
-        else:
+        self._forms: dict[str, str | bytes] = {"cu": self.source}
+        self.asm = Assembly(artifact, self._forms)
+        if self.mode != "gpu":
             from tilewright.runtime import cpu  # now, since no fork is to find it half imported (see `forks`)
 
             self._cpu = cpu
-        self.asm = Assembly(artifact, known)
 
     def __getattr__(self, name: str) -> Any:
         raise absent("CompiledKernel", name, dir(self))
 
-    def _load(self) -> bytes:
+    @property
+    def is_loaded(self) -> bool:
+        """Whether all is there that a launch needs at once."""
+        return self.mode != "gpu" or self.launcher is not None
+
+    def load(self) -> None:
+        """Compiles for the GPU, or finds what was compiled, and loads it."""
         from tilewright.runtime.cache import compiled
         from tilewright.runtime.driver import load
         from tilewright.runtime.launching.launcher import Launcher
         from tilewright.runtime.placement import device_target
 
         cubin = compiled(self.artifact, device_target(self.device).name)
-        self._cubin = cubin
+        self._cubin, self._forms["cubin"] = cubin, cubin.code
         with self._loading():
             self.launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
-        return cubin.code
 
     @contextlib.contextmanager
     def _loading(self) -> Iterator[None]:

@@ -46,11 +46,16 @@ def untraced(function: Call) -> Call:
 
 
 class Prepared:
-    """A launch that is ready but for its values; `otherwise` is the one for values that the guards exclude."""
+    """A launch that is ready but for its values.
+
+    `otherwise` is the one for values that the guards exclude. Where such came first, there is no `launcher` yet.
+    """
 
     __slots__ = ("_compiled", "_fits", "_numbers", "_pick", "_start", "_streams", "otherwise")
 
-    def __init__(self, compiled: CompiledKernel, launcher: Launcher, writer: Writer) -> None:
+    def __init__(
+        self, compiled: CompiledKernel, launcher: Launcher | None, writer: Writer, otherwise: Prepared | None = None
+    ) -> None:
         """For the function that `writer` wrote."""
         runtime = writer.runtime
         self._compiled = compiled
@@ -60,8 +65,16 @@ class Prepared:
         if places != list(range(len(runtime))):
             one = operator.itemgetter(*places) if places else lambda values: ()
             self._pick = one if len(places) != 1 else lambda values: (one(values),)
-        self._fits, self._start, self._streams = compiled.conditions, launcher.launch, stream_source(writer.libraries)
-        self.otherwise: Prepared | None = None
+        self._fits, self._streams = compiled.conditions, stream_source(writer.libraries)
+        self._start = None if launcher is None else launcher.launch
+        self.otherwise = otherwise
+
+    def come(self, compiled: CompiledKernel, launcher: Launcher, writer: Writer) -> None:
+        """Takes in what the long way has launched: this one, or the other."""
+        if compiled is self._compiled:
+            self._start = launcher.launch
+        else:
+            self.otherwise = Prepared(compiled, launcher, writer)
 
     def start(self, grid: tuple[Any, ...], stream: Any, collected: tuple[Any, ...]) -> CompiledKernel | None:
         """Starts the kernel; None when the long way must be taken."""
@@ -73,6 +86,8 @@ class Prepared:
             return None
         if self._fits is not None and not self._fits(values, (x, y, z)):
             return self.otherwise.start(grid, stream, collected) if self.otherwise is not None else None
+        if self._start is None:
+            return None
         if not (0 <= x <= MOST_X and 0 <= y <= MOST_Y and 0 <= z <= MOST_Z):
             return None
         if not (x and y and z):
@@ -123,6 +138,8 @@ class Prepared:
         x, y, z = (*grid, 1, 1)[:3]
         if self._fits is not None and not self._fits(values, (x, y, z)):
             return self.otherwise._made_ready(grid, collected, writer) if self.otherwise is not None else None
+        if self._start is None:
+            return None
         artifact = self._compiled.artifact
         if [p.path[0] for p in artifact.parameters if changes(p.element)] != writer.changing:
             return None
@@ -237,12 +254,18 @@ class FastPath:
         args, named = self._as_passed(arguments)
         compiled = self._launch(grid, args, named | options)
         if key is not None and compiled is not None and compiled.launcher is not None:
-            prepared = Prepared(compiled, compiled.launcher, writer)
             if entry is None:
                 table, own = key
                 if len(table) >= KEPT:
                     table.clear()
-                table[own] = prepared
-            elif not compiled.metadata.guards:
-                entry.otherwise = prepared
+                table[own] = self._prepared(compiled, compiled.launcher, options, writer)
+            else:
+                entry.come(compiled, compiled.launcher, writer)
         return compiled
+
+    def _prepared(self, compiled: CompiledKernel, launcher: Launcher, options: Any, writer: Writer) -> Prepared:
+        """What to find for a first launch; where its values broke the guards, others may keep to them."""
+        prepared = Prepared(compiled, launcher, writer)
+        asked = self._only is None and options.get("guards", True)
+        guarded = self.kernel.compilations.guarded(compiled) if asked and not compiled.metadata.guards else None
+        return prepared if guarded is None else Prepared(guarded, None, writer, prepared)

@@ -336,6 +336,25 @@ def guards() -> None:
     assert taken == [True, False] * 3 and len(seen) == 2
 
 
+def guards_late() -> None:
+    """What the guards exclude may come first: then only its text is compiled, and others may keep to them all the same."""
+    from tilewright.runtime import cache
+
+    seen = guarded(guards=("n < 10",))
+    compiled: list[Any] = []
+    machine_code = cache.compiled
+    cache.compiled = lambda artifact, target: compiled.append(artifact.guards) or machine_code(artifact, target)
+    x = stub.Tensor(0x1000)
+
+    def launch(n: int, **options: Any) -> bool:
+        return kernel[(1,)](x, x, n, 6, 1.5, True, **options).metadata.guards
+
+    assert [launch(n) for n in (50, 51)] == [False, False] and compiled == [()] and len(seen) == 1
+    assert [launch(n) for n in (5, 52, 6, 53)] == [True, False] * 2
+    assert compiled == [(), ("n < 10",)] and len(seen) == 2
+    assert not any(launch(n, guards=False) for n in (5, 50, 7)) and len(compiled) == 2  # as it is asked for
+
+
 def reaches() -> None:
     """So does a grid with which offsets reach too far, the same values or not."""
     seen = guarded(reaches=("num_programs_y * n * 100000000",))
@@ -426,6 +445,12 @@ def test_errors_are_those_of_the_long_way(tmp_path: Path, way: str) -> None:
 def test_guards_choose_among_prepared_launches(tmp_path: Path, way: str) -> None:
     launches = with_stub(way + "from test_fast_path import guards as f; f()", tmp_path, (8, 8, 4))
     assert [int.from_bytes(bytes.fromhex(words[8]), "little") for words in launches] == [5, 50, 6, 51, 7, 52]
+
+
+def test_guards_choose_where_the_first_launch_breaks_them(tmp_path: Path, way: str) -> None:
+    launches = with_stub(way + "from test_fast_path import guards_late as f; f()", tmp_path, (8, 8, 4))
+    found = [int.from_bytes(bytes.fromhex(words[8]), "little") for words in launches]
+    assert found == [50, 51, 5, 52, 6, 53, 5, 50, 7]
 
 
 def test_grids_choose_among_prepared_launches(tmp_path: Path, way: str) -> None:
