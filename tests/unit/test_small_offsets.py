@@ -215,6 +215,22 @@ def test_what_is_cut_off_at_edges_is_between_them(outer: str) -> None:
     assert reaches.of((Use(INT, index),)) is None
 
 
+@pytest.mark.parametrize("op", ["mul", "floordiv"])
+def test_places_that_grow_and_grow_have_no_reach(op: str) -> None:
+    """Multiplied out, or rounded one inside the other, they would double with each line."""
+    kernel, known = leaves()
+    values: dict[Variable, Expr] = {}
+    last = Call(INT, "add", (known["M"], known["p0"]))
+    for number in range(60):
+        variable = Variable("x", INT, 1000 + number)
+        values[variable], last = last, Use(INT, variable)
+        by = last if op == "mul" else Literal(INT, 3)
+        last = Call(INT, "add", (Call(INT, op, (last, by)), Call(INT, "add", (last, known["i"]))))
+    reaches = Reaches(kernel, values)
+    assert reaches.of((last,)) is None
+    assert reaches.of((Call(INT, "mod", (last, known["M"])),)) is not None
+
+
 def test_bounds_that_others_exceed_are_left_out() -> None:
     kernel, known = leaves()
     reaches = Reaches(kernel, {})

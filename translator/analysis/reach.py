@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import islice
 
+from ..artifact import LARGEST_OFFSET
 from ..frozen import frozen
 from ..ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Use, Variable
 from ..ir.types import ValueType
@@ -24,6 +26,7 @@ from ..language.dtypes import DType, int1, int64
 from .parameter_text import parameter_text
 from .ranges import integer_range
 
+MOST = 120  # operations and operands of a bound: places by a hash have no end, and nobody would read more
 SMALL = 1 << 24  # numbers that the text itself keeps below this need no size of a launch
 SAME = MOVES | {"cast", "abs", "neg", "shr"}  # what does not move a number away from zero
 OF_BOTH = frozenset(("add", "sub", "or", "xor", "maximum", "minimum"))  # no further than both together
@@ -66,7 +69,7 @@ class Reaches:
         if not isinstance(element, DType) or not element.is_int():
             return None
         made = None if element.kind == "unsigned" else self._made_of(expr)  # one less than zero is the largest of those
-        return self._small(expr) if made is None else made
+        return self._small(expr) if made is None or not _is_short(made) else made
 
     def _small(self, expr: Expr) -> Terms | None:
         """The bound of what the text itself keeps small, such as `word & 15`."""
@@ -201,6 +204,13 @@ def _counters(body: tuple[Statement, ...]) -> Iterator[tuple[Variable, For]]:
 
 
 # ------------------------------------------------------------------------------------------------- sums of products
+
+
+def _is_short(terms: Terms) -> bool:
+    """Whether a bound is one to be read, of numbers that an offset of 32 bits could reach."""
+    parts = (part for factors in terms for factor in factors for part in subexpressions(factor))
+    few = len(terms) <= MOST and sum(1 for _ in islice(parts, MOST + 1)) <= MOST
+    return few and all(abs(times) <= LARGEST_OFFSET for times in terms.values())
 
 
 def _number(value: int) -> Terms:

@@ -90,11 +90,12 @@ def _written_out(facts: Facts) -> dict[Variable, Expr]:
 def _multiplies_wide(offset: Expr, elements: int, facts: Facts) -> bool:
     """Whether every element takes a product of its own in 64 bits, since what it multiplies may not fit in 32."""
     written_out = _written_out(facts)
-    pending = [offset]
+    pending, seen = [offset], set[Variable]()
     while pending:
         part = pending.pop()
         if isinstance(part, Use) and part.variable in written_out:
-            pending.append(written_out[part.variable])
+            pending += [] if part.variable in seen else [written_out[part.variable]]
+            seen.add(part.variable)
         elif isinstance(part, Call) and part.op in ("add", "sub", "mul", *MOVES):
             own = [arg for arg in part.args if _elements(arg) == elements]
             if part.op == "mul" and any(_is_wide(arg, facts) for arg in own):
