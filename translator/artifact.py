@@ -228,7 +228,7 @@ class Artifact:
       tensor_maps: passed after `parameters`, in order.
       guards: conditions under which the text is right, such as "M % 128 == 0" (see `TensorMap` for the language). The
         launcher takes the text made with `guards=False` where one does not hold.
-      reaches: what offsets that the text computes in 32 bits do not exceed, if the guards hold: such as "N * (H / 2)", in the
+      reaches: what offsets that the text computes in 32 bits do not exceed, if the guards hold: such as "N * (H // 2)", in the
         same language with `GRID_SIDES` as further names. The launcher takes the other text where one passes `LARGEST_OFFSET`.
       program_axes: along how many axes of the grid, from x on, lie the programs that a block runs one after another; 0 where
         a block runs a single one. The launcher starts no more blocks than the device can hold at once, and passes the numbers

@@ -15,6 +15,7 @@ from tilewright.analysis.reach import Reach, Reaches, conditions_of, furthest
 from tilewright.artifact import GRID_SIDES
 from tilewright.diagnostics import ArgumentKindError
 from tilewright.ir.nodes import Call, Expr, For, Kernel, Literal, Use, Variable
+from tilewright.ir.symbols import Name, OfTrips
 from tilewright.ir.types import ValueType
 from tilewright.ir.walk import statements
 from tilewright.language.dtypes import int1, int32, uint32
@@ -199,6 +200,16 @@ def test_what_is_loaded_has_no_reach() -> None:
     assert reaches.of((Call(INT, "mod", (unknown, known["M"])),)) is not None
     unsigned = Call(ValueType(uint32), "cast", (known["M"],))
     assert reaches.of((unsigned,)) is None  # one below zero would be far away
+
+
+def test_a_number_of_static_trips_is_the_largest_of_all_trips() -> None:
+    """As a divisor it says nothing: other trips divide by others."""
+    kernel, known = leaves()
+    step = Literal(INT, 2, symbol=Name("step", trips=OfTrips((-9, 7), 1)))
+    reaches = Reaches(kernel, {})
+    for op, most in (("add", "M + 9"), ("mul", "M * 9"), ("floordiv", "M"), ("mod", "9")):
+        reach = reaches.of((Call(INT, op, (known["M"], step)),))
+        assert reach is not None and parameter_text(reach.most) == most
 
 
 @pytest.mark.parametrize("outer", ["minimum", "maximum"])

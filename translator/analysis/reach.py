@@ -79,8 +79,9 @@ class Reaches:
     def _made_of(self, expr: Expr) -> Terms | None:
         """The bound of an expression, from those of its parts."""
         match expr:
-            case Literal(value=int(value)):
-                return _number(abs(value))
+            case Literal(value=int()):
+                least, most = expr.reach
+                return _number(max(-least, most))
             case Use(variable=variable):
                 if variable not in self._known:
                     self._known[variable] = self._of_variable(variable)
@@ -164,7 +165,7 @@ class Reaches:
     def _scalar(self, expr: Expr) -> Expr | None:
         """A scalar in parameters and numbers alone; None for any other."""
         match expr:
-            case Literal(value=int(value)):
+            case Literal(value=int(value)) if expr.trips is None:
                 return Literal(ValueType(int64), value)
             case Use(variable=variable) if variable in self._parameters:
                 self._bound(expr)  # for what it takes
