@@ -65,16 +65,18 @@ def test_a_launch_that_reaches_too_far_takes_64_bits(monkeypatch: pytest.MonkeyP
     side = 1 << 15
     x = np.zeros(2 * side * side + 4096 * side, np.int8)  # pages that nobody touches take no memory
     x[2 * side * side :: side] = np.arange(4096) % 100
+    x[: 65 * side : side] = np.arange(65)
     y = np.zeros((3, 64), np.int8)
     taken = columns_kernel[(1, 3)](x, y, side, side, BLOCK=64)
     np.testing.assert_array_equal(y[2], np.arange(64))
     assert not taken.metadata.guards and "static_cast<long long>(plane)" in taken.source
-    assert columns_kernel[(1, 1)](
-        x, y, side, side, BLOCK=64
-    ).metadata.guards  # the same sizes: one plane is near enough
+    near = columns_kernel[(1, 1)](x, y, side, side, BLOCK=64)  # the same sizes: one plane is near enough
+    assert near.metadata.guards
     with pytest.raises(ArgumentKindError, match="need another specialisation"):
-        columns_kernel[(1, 1)](x, y, side, side, BLOCK=64)[(1, 3)](x, y, side, side, 64)
-    assert columns_kernel[(1, 1)](x, y, -side, -side, BLOCK=64).metadata.guards is False
+        near[(1, 3)](x, y, side, side, 64)
+    behind = x[64 * side :]  # sides below zero lead back, to what is in front
+    assert columns_kernel[(1, 1)](behind, y, -side, -side, BLOCK=64).metadata.guards is False
+    np.testing.assert_array_equal(y[0], x[64 * side : 0 : -side])
 
 
 @triton.jit
