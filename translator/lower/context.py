@@ -15,7 +15,7 @@ from pathlib import PurePath
 from ..analysis.facts import Facts
 from ..analysis.meeting import Places
 from ..analysis.own_sums import dots_with_own_sums
-from ..hardware import LANE_BITS, WARP_SIZE, WARPGROUP_BITS
+from ..hardware import WARP_SIZE
 from ..ir.c_names import is_library_name
 from ..ir.nodes import Assign, Call, DeviceFunction, Expr, For, Kernel, Statement, Variable
 from ..ir.types import ValueType
@@ -28,14 +28,14 @@ from .accesses.named_masks import NamedMasks, Spelling
 from .accesses.vector_starts import coarser, first_of_vector
 from .shared.memory import SharedMemory
 from .state import AccessOrder, Around, BoxCopies, LoadedAhead, MemoryFacts, Progress, StatementNotes, WarpRole
-from .text.axis_names import MOST_BARE, PLACES, AxisNames
+from .text.axis_names import PLACES, AxisNames
 from .text.names import Names
 from .text.needs import Needs, Used
 from .text.operators import Text
 from .text.point import Point, coordinate, register_index
 from .text.scopes import Scopes
 from .text.spell import Arithmetic, Speller
-from .text.unit import Assignment, Constant, Declaration, Line, Node, Place
+from .text.unit import Assignment, Declaration, Line, Node
 
 NO_MASKS: Mapping[Variable, Spelling] = {}
 
@@ -87,6 +87,7 @@ class Context:
         self.kernel, self.facts, self.schedule, self.scopes = kernel, facts, schedule, scopes
         self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
         self.names, self.axis_names, self.given = names, axis_names, given
+        self.constants = axis_names.constants
         self.masks = NamedMasks(facts, named_masks)
         counted = {s.variable for s in statements(kernel.body) if isinstance(s, For)}
         self._unread = counted.union(facts.index, (parameter.variable for parameter in kernel.parameters))
@@ -109,8 +110,6 @@ class Context:
         self.quoting = True  # whether statements stand under tags
         self.said: dict[str, Statement] = {}  # the statement that explains the tests of a limit for whole vectors
         self._temporaries: dict[tuple[Statement, Variable | None, str], Variable] = {}
-        self._widths: dict[int, str] = {}
-        self._constants: dict[tuple[str, str, object], str] = {}
 
     def nested(self, facts: Facts, scopes: Scopes, names: Names) -> Context:
         """A lowering of scalar code in a function of its own; helpers are asked for from this one."""
@@ -286,69 +285,6 @@ class Context:
             self._temporaries[key] = Variable(name, type_, -1 - len(self._temporaries))
         return self._temporaries[key]
 
-    def width_constant(self, width: int) -> str:
-        """The constant for vectors of another width than their axis's run."""
-        name = self._widths.get(width)
-        if name is None:
-            words = {2: "PAIR", 4: "QUAD", 8: "OCT", 16: "HEX"}
-            name = self._widths[width] = self.names.fresh(f"{words[width]}_VEC")
-            self.axis_names.constants.append(Constant(name, str(width), "elements of one access"))
-        return name
-
-    # -------------------------------------------------------------------------------------- constants and places
-
-    def constant(
-        self, name: str, value: int, comment: str, text: str = "", topic: str = "tiles", *others: str, further: str = ""
-    ) -> str:
-        """The name of a constant; one of the `others` where the name already stands for another value.
-
-        `text` says how the value follows from other constants; `topic` where in the file it stands; `further` is the comment
-        of one with another name, if it has its own.
-        """
-        key = ("constant", name, value)
-        if key not in self._constants:
-            own = self._constants[key] = self.names.fresh(name, *others)
-            said = comment if own == name else further or comment
-            self.axis_names.constants.append(Constant(own, text or str(value), said, topic=topic))
-        return self._constants[key]
-
-    def large(self, name: str, number: int, comment: str) -> str:
-        """A number, by a constant of that name where it is a large one."""
-        return str(number) if number <= MOST_BARE else self.constant(name, number, comment)
-
-    def thread_place(self, name: str, text: str, comment: str = "", subject: str = "", *others: str) -> str:
-        """A variable of the prologue that says where this thread stands, by a name or one of `others`; see `Place`."""
-        key = ("place", name, text)
-        if key not in self._constants:
-            place = self._constants[key] = self.names.fresh(name, *others)
-            self.axis_names.places.append(Place(place, text, comment, subject))
-        return self._constants[key]
-
-    def lane(self) -> str:
-        """The thread's number within its warp."""
-        return self.axis_names.place_of("lane")
-
-    def warp_place(self, name: str, axis: tuple[int, ...], noun: str, tile: str) -> str:
-        """The first coordinate of this warp along an axis of an accumulator."""
-        text = self.axis_names.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis), noun).text
-        if text == "0":
-            return text
-        subject = "where the warp's part begins"
-        return self.thread_place(name, text, f"the first {noun} of the warp's part", subject, f"{tile}_{name}")
-
-    def warpgroup(self, bits: list[int]) -> str:
-        """The warpgroup's number, counted by the given thread bits."""
-        size = self.warpgroup_size()
-        low = bits[0] - WARPGROUP_BITS
-        text = f"{self.axis_names.tid} / {size}" + (f" / {1 << low}" if low else "")
-        if bits[-1] + 1 < self.axis_names.num_threads.bit_length() - 1:
-            text += f" % {1 << len(bits)}"
-        return self.thread_place("warpgroup", text)
-
-    def warpgroup_size(self) -> str:
-        """The constant that counts the threads of a warpgroup."""
-        return self.constant("WARPGROUP_SIZE", 1 << WARPGROUP_BITS, "threads", topic="threads")
-
     # ------------------------------------------------------------------------------------- helpers, shared memory
 
     def use_helper(self, template: str, name: str | None = None, **values: object) -> str:
@@ -370,7 +306,7 @@ class Context:
         if not self.schedule.rings.has_producer:  # of a single warp, the lanes meet, which is faster
             return "__syncwarp()" if self.schedule.num_threads == WARP_SIZE else "__syncthreads()"
         self.use_helper("named_barrier_sync")
-        barrier = self.constant("CONSUMER_BARRIER", 1, "named barrier of those that multiply", topic="threads")
+        barrier = self.constants.named("CONSUMER_BARRIER", 1, "named barrier of those that multiply", topic="threads")
         return f"named_barrier_sync({barrier}, NUM_THREADS)"
 
     def launch_word(self, op: str, axis: int) -> str:
@@ -392,7 +328,7 @@ class Context:
         """The constant that counts the loading warpgroup's threads; "" without one."""
         if not self.schedule.rings.has_producer:
             return ""
-        return self.warpgroup_size()
+        return self.axis_names.warpgroup_size()
 
     def after_barrier(self) -> None:
         """Records that a barrier has been passed."""

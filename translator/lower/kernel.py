@@ -55,7 +55,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
         docstring=kernel.docstring,
         header=header_fields(context, dynamic_bytes, words(body)),
         includes=includes(kernel),
-        constants=(*user_constants(context, words((*prologue, *body))), *context.axis_names.constants),
+        constants=(*user_constants(context, words((*prologue, *body))), *context.constants.all),
         helpers=tuple(context.needs.helpers.values()),
         functions=functions,
         dynamic_shared=dynamic,
@@ -132,7 +132,7 @@ def _bounds(context: Context) -> tuple[str, str]:
     if blocks > 1:
         most = REGISTER_FILE // (blocks * context.schedule.launch_threads) // REGISTER_STEP * REGISTER_STEP
         comment = f"per multiprocessor: {most} registers a thread"
-        blocks_word = context.constant("MIN_BLOCKS", blocks, comment, topic="threads")
+        blocks_word = context.constants.named("MIN_BLOCKS", blocks, comment, topic="threads")
         return f"__launch_bounds__({threads}, {blocks_word})", threads
     return f"__launch_bounds__({threads}, {blocks})", threads
 
@@ -168,7 +168,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
     nodes += _twins(context)
     tid = context.axis_names.tid
     used, places = words((*context.role.set_up, *body)), []
-    for place in reversed(context.axis_names.places):  # a place may be computed from those before it
+    for place in reversed(context.constants.places):  # a place may be computed from those before it
         if place.name in used:
             places.append(place)
             used |= words((place,))

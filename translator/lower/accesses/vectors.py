@@ -143,7 +143,7 @@ def width_name(context: Context, layout: Layout, access: Access) -> str:
     named = context.axis_names.find(layout.axes[access.axis])
     if named and named.run == access.width:
         return named.vector
-    return context.width_constant(access.width)
+    return context.constants.width(access.width)
 
 
 def vectors_name(context: Context, layout: Layout, access: Access) -> str:

@@ -19,8 +19,8 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     layout, instruction = plan.layout, plan.instruction
     rank = layout.rank
     target = context.names.variable(statement.target)
-    row = context.warp_place("warp_row", layout.axes[-2], "row", target)
-    column = context.warp_place("warp_col", layout.axes[-1], "column", target)
+    row = context.axis_names.warp_place("warp_row", layout.axes[-2], "row", target)
+    column = context.axis_names.warp_place("warp_col", layout.axes[-1], "column", target)
     rows = instruction.rows
     m_pieces, n_pieces = max(layout.registers(rank - 2) * 8 // rows, 1), max(layout.registers(rank - 1) // 2, 1)
     step = k_per_instruction(context, statement, plan)
@@ -29,12 +29,12 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     planes = layout.registers(0) if rank == 3 else 1
     batch, p = "0", context.names.shared_index("p")
     if rank == 3 and layout.axes[0]:
-        place = context.warp_place("warp_plane", layout.axes[0], "plane", target)
+        place = context.axis_names.warp_place("warp_plane", layout.axes[0], "plane", target)
         batch = " + ".join(filter(None, (p if planes > 1 else "", place if place != "0" else ""))) or "0"
     mi, ni = context.names.shared_index("mi"), context.names.shared_index("ni")
     kk, s = context.names.shared_index("kk"), context.names.shared_index("s")
     steps = instruction.steps(a.variable.type.shape[a.k_axis])
-    at = Step(f"{kk} + {s} * {step}" if steps > 1 else kk, context.lane(), batch)
+    at = Step(f"{kk} + {s} * {step}" if steps > 1 else kk, context.axis_names.lane(), batch)
     single_row = m_pieces == 1 and not instruction.split  # the splits have arrays of their own in each loop
     pair, several = n_pieces > 1 and b.by_matrices, n_pieces > 1
     here = f"[{s}]" if steps > 1 else ""

@@ -132,7 +132,7 @@ def _swaps_of_runs(move: Move) -> tuple[tuple[int, int, int], ...]:
 
 
 def _swap(context: Context, move: Move, swaps: tuple[tuple[int, int, int], ...], declares: bool) -> list[Node]:
-    helper, lane = context.use_helper("swap_with_lane"), context.lane()
+    helper, lane = context.use_helper("swap_with_lane"), context.axis_names.lane()
     outer, names = move.wanted.array_axes()[:-1], axis_indices(context, move.wanted)
     index = "".join(f"[{names[axis]}]" for axis in outer)
     nodes: tuple[Node, ...] = tuple(

@@ -103,7 +103,7 @@ def _cut(context: Context, call: Call, layout: Layout) -> tuple[SharedTile, Piec
     sides = tuple(side if axis == fast else other for axis, other in enumerate(shape))
     number = context.names.shared_index("piece") if count > 1 else "0"
     text = f"{side_text(context, shape[fast]).within(13)} / {side_text(context, side).within(14)}"
-    name = context.constant("STORE_PIECES", count, f"pieces of {_word(call)}, stored one by one", text, "stores")
+    name = context.constants.named("STORE_PIECES", count, f"pieces of {_word(call)}, stored one by one", text, "stores")
     buffers = 1 if context.shared.in_turns else min(count, BUFFERS)  # there is no room to spare
     return SharedTile(sides, fast, whole.itemsize, buffers), Pieces(number, count, name)
 
@@ -131,8 +131,8 @@ def sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[No
     tid = context.axis_names.tid
     if parts == 1:
         return f"{tid} == 0", context.barrier
-    size, number = context.warpgroup_size(), context.warpgroup(_warpgroup_bits(parts))
-    barrier = context.constant("STORE_BARRIER", 2, "the first of the warpgroups' own barriers", topic="threads")
+    size, number = context.axis_names.warpgroup_size(), context.axis_names.warpgroup(_warpgroup_bits(parts))
+    barrier = context.constants.named("STORE_BARRIER", 2, "the first of the warpgroups' own barriers", topic="threads")
     context.use_helper("named_barrier_sync")
     return f"{tid} % {size} == 0", lambda reason: (Line(f"named_barrier_sync({barrier} + {number}, {size});", reason),)
 
@@ -169,7 +169,9 @@ def stored_box(context: Context, statement: Effect) -> tuple[SharedTile, str, st
 def _store_rows(context: Context, tile: SharedTile, parts: int) -> str:
     """The constant that counts the rows of a warpgroup's part."""
     lines = f"{side_text(context, tile.shape[tile.slow]).within(13)} / {parts}"
-    return context.constant("STORE_ROWS", tile.lines // parts, "rows that a warpgroup copies out", lines, "stores")
+    return context.constants.named(
+        "STORE_ROWS", tile.lines // parts, "rows that a warpgroup copies out", lines, "stores"
+    )
 
 
 def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
@@ -206,13 +208,17 @@ def _word(call: Call) -> str:
 
 
 def _buffers(context: Context, tile: SharedTile) -> str:
-    return context.constant("STORE_BUFFERS", tile.stages, "pieces: one is written, one copied out", topic="stores")
+    return context.constants.named(
+        "STORE_BUFFERS", tile.stages, "pieces: one is written, one copied out", topic="stores"
+    )
 
 
 def _piece_side(context: Context, whole: SharedTile, type_: ValueType, word: str) -> Dim:
     """The width of a piece: a line of the widest swizzle."""
     text = f"{SWIZZLED_LINE_BYTES} / sizeof({ctype(type_)})"
-    name = context.constant("PIECE_WIDTH", whole.line, f"columns of a piece of {word}: 128 bytes", text, "stores")
+    name = context.constants.named(
+        "PIECE_WIDTH", whole.line, f"columns of a piece of {word}: 128 bytes", text, "stores"
+    )
     return Dim(whole.line, Name(name))
 
 
@@ -261,7 +267,7 @@ def _write(
         limit = (
             f"{own} / {width_text}"
             if cut and width > 1
-            else context.constant("PIECE_VECS", vectors, comment, topic="stores")
+            else context.constants.named("PIECE_VECS", vectors, comment, topic="stores")
         )
         nodes = (unrolled(v, limit, nodes),)
     if rows > 1:
@@ -272,7 +278,7 @@ def _write(
 def _piece_elements(context: Context, axis: tuple[int, ...], per_piece: int, all_pieces: str) -> str:
     """The constant that counts a thread's elements of a piece along its contiguous axis."""
     text = f"{context.count(axis)} / {all_pieces}"
-    return context.constant("PIECE_ELEMS", per_piece, "elements of a piece in a thread's row", text, "stores")
+    return context.constants.named("PIECE_ELEMS", per_piece, "elements of a piece in a thread's row", text, "stores")
 
 
 def _copy(
@@ -289,7 +295,7 @@ def _copy(
     if parts > 1:
         rows = _store_rows(context, tile, parts)
         slow = list(call.attribute("axes")).index(tile.slow)
-        moved = f"{context.warpgroup(_warpgroup_bits(parts))} * {rows}"
+        moved = f"{context.axis_names.warpgroup(_warpgroup_bits(parts))} * {rows}"
         starts[slow] = moved if starts[slow] == "0" else f"{starts[slow]} + {moved}"
         array += f" + {moved} * {line_elements(context, tile, variable, variable.name.upper()).within(14)}"
     return box_copies(

@@ -156,8 +156,8 @@ def _register_shares(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ..
         return (), ()
     kept = MAKER_REGISTERS if context.schedule.rings.made and blocks == 1 else PRODUCER_REGISTERS
     share = consumer_registers(context.schedule.options.num_warps, blocks, kept)
-    producer = context.constant("PRODUCER_REGS", kept, "registers per loading thread", topic="threads")
-    consumer = context.constant("CONSUMER_REGS", share, "registers per multiplying thread", topic="threads")
+    producer = context.constants.named("PRODUCER_REGS", kept, "registers per loading thread", topic="threads")
+    consumer = context.constants.named("CONSUMER_REGS", share, "registers per multiplying thread", topic="threads")
     for helper in ("warpgroup_shrink", "warpgroup_grow"):
         context.use_helper(helper)
     return (Line(f"warpgroup_shrink<{producer}>();"),), (Line(f"warpgroup_grow<{consumer}>();"),)

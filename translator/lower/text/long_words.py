@@ -17,7 +17,7 @@ def with_launch_words_named(context: Context, body: tuple[Node, ...]) -> tuple[N
     found = {word for node in every(body) for text in texts_of(node) for word in LAUNCH_WORD.findall(text)}
     known = {"blockIdx": ("program", "the program's place"), "gridDim": ("num_programs", "how many there are")}
     names = {
-        (word, axis): context.thread_place(f"{known[word][0]}_{axis}", f"{word}.{axis}", "", known[word][1])
+        (word, axis): context.constants.place(f"{known[word][0]}_{axis}", f"{word}.{axis}", "", known[word][1])
         for word, axis in sorted(found)
     }
     return rewritten(body, lambda text: LAUNCH_WORD.sub(lambda match: names[match[1], match[2]], text))
