@@ -103,7 +103,7 @@ def _finished(context: Context, body: tuple[Node, ...]) -> tuple[tuple[Node, ...
 
 def _ask_for_spelled_helpers(context: Context) -> None:
     """Has the file have the helpers that expressions were spelled with."""
-    for helper in context.speller.used.helpers:
+    for helper in context.needs.used.helpers:
         if helper in WRAPS:
             context.use_helper("wrapping", helper, sign=WRAPS[helper])
         else:
@@ -148,7 +148,7 @@ def _functions(context: Context, kernel: Kernel) -> tuple[Function, ...]:
     """The functions that the text calls; a function stands above those that call it."""
     written: list[Function] = []
     for function in reversed(kernel.functions):
-        if function in context.speller.used.functions:
+        if function in context.needs.used.functions:
             written.append(lower_function(context, function))
     return tuple(reversed(written))
 

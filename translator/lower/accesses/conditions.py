@@ -37,7 +37,7 @@ def why_one_test(context: Context, statement: Statement, access: Access, layout:
         text = context.speller.text(limit)
         for axis, (run, same) in enumerate(zip(runs, alike, strict=True)):
             width = _tested_at_once(context, access, layout, axis, run, same)
-            if width and text != "0" and context.said.setdefault(text, statement) == statement:
+            if width and text != "0" and context.remarks.explained.setdefault(text, statement) == statement:
                 what = f"One test for {width} elements: {text} and the index of the first are multiples of {width}."
                 nodes.append(Comment(what))
     return tuple(dict.fromkeys(nodes))

@@ -195,8 +195,8 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
         first, what = f"{context.axis_names.tid} == 0", "loaded by one thread, so that all go the same way"
         return (*before, *told_by_one(context, statement, target, first, text.text, what))
     note_load(context, pointer, None)
-    if target is context.at_once:
-        context.in_place[target] = text
+    if target is context.instead.at_once:
+        context.instead.in_place[target] = text
         return before
     return (*before, *context.bind_scalar(statement, target, text.text))
 

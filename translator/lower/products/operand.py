@@ -176,7 +176,7 @@ def _transposed(
     sides = size_text(context, tile.shape).text
     alignment = SWIZZLE_ALIGNMENT if tile.swizzle else CHUNK_BYTES
     several = f"{stages} of " if stages > 1 else ""
-    context.ahead.transposed[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
+    context.remarks.transposed[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
     size, comment = stages * tile.stage_bytes, f"{variable.name}, contiguous along K"
     context.shared.scratch(
         statement, purpose, Shared(name, ctype(variable.type), f"{outer}[{sides}]", size, comment, alignment)

@@ -185,7 +185,7 @@ def copies_ahead(context: Context, loop: RingLoop, stages: str, position: str = 
     arrays: list[str] = []
     reading, values = read_ahead(context, loop, loads), read_values(context, loop, loads)
     prepare, names = conversions_before(context, loads)
-    with names_ahead(context, statement, loads) as scalars, context.conversions(names):
+    with names_ahead(context, statement, loads) as scalars, context.instead.conversions(names):
         for load in loads:
             arrays.append(declare_own(context, load, ring, stages))
             copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]

@@ -51,13 +51,13 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     multiplying = consumer_block(rest, loading)
     context.role.shared_lines = shared_lines(loading, multiplying)
     context.role.name = "producer"
-    context.scopes = find_scopes((*first, *loading), context.spelled)
+    context.scopes = find_scopes((*first, *loading), context.speller.written_out)
     policies = l2_policies(context, copies)
     producer = (
         *begin_maps(context, loads=True), *policies, *ring_counters(context), *each_program(context, loading),
         *end_maps(context, loads=True),
     )  # fmt: skip
-    context.role.name, context.scopes = "consumer", find_scopes((*first, *multiplying), context.spelled)
+    context.role.name, context.scopes = "consumer", find_scopes((*first, *multiplying), context.speller.written_out)
     consumer = (
         *begin_maps(context, loads=False), *ring_counters(context), *first_turn(context),
         *each_program(context, multiplying),
