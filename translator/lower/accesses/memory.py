@@ -141,9 +141,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     access = access_stored(context, statement)
     modifier = store_hint(call)
     ready = isinstance(moved_from(value), (Use, Literal)) or layout.register_shape() == (1,) * layout.rank
-    predicated = is_predicated(
-        access, pointer, value.type, layout, context.facts, context.facts.environments[statement]
-    )
+    predicated = is_predicated(access, pointer, value.type, layout, context.facts.at(statement))
     word = stored_word(context, pointer)
     nodes: tuple[Node, ...]
     if not predicated and (access.width > 1 or modifier):

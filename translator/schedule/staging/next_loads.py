@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
 from ...hardware import COPY_BYTES, WARP_SIZE, WORD_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, For, Use, Variable, While
@@ -99,7 +98,7 @@ def _small_loads(plan: RingPlan, loop: For) -> list[Assign]:
 def _has_no_copy(facts: Facts, statement: Assign) -> bool:
     """Whether a load makes accesses that `cp.async` does not have."""
     target, pointer = statement.target, statement.value.args[0]  # type: ignore[attr-defined]
-    info, itemsize = axis_info(pointer, facts.environments[statement]), target.type.dtype.itemsize
+    info, itemsize = facts.at(statement).info(pointer), target.type.dtype.itemsize
     widths = (math.gcd(run * itemsize, info.divisibility[axis]) for axis, run in enumerate(info.contiguity))
     return max(itemsize, *widths) < min(COPY_BYTES)
 

@@ -9,7 +9,6 @@ In: a load of a loop. Out: the `row_load` that takes its place.
 
 from __future__ import annotations
 
-from ...analysis.axis_info import axis_info
 from ...analysis.boxes import Box, BoxDim, find_box
 from ...analysis.parameter_text import parameter_text
 from ...hardware import CHUNK_BYTES
@@ -54,7 +53,7 @@ def _in_whole_chunks(plan: RingPlan, statement: Assign, call: Call) -> bool:
     """Whether 16 bytes of a row always lie at a multiple of 16 bytes."""
     tile = plan.dots.staged[statement.target]
     pointer = plan.given.induction.value_at(call.args[0], statement) or call.args[0]
-    info = axis_info(pointer, plan.given.facts.environments[statement])
+    info = plan.given.facts.at(statement).info(pointer)
     return min(info.contiguity[tile.fast] * tile.itemsize, info.divisibility[tile.fast]) >= CHUNK_BYTES
 
 
