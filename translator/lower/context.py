@@ -27,6 +27,7 @@ from .known import Known
 from .shared.memory import SharedMemory
 from .state import AccessOrder, Around, BoxCopies, Instead, LoadedAhead, Progress, Remarks, StatementNotes, WarpRole
 from .text.axis_names import PLACES, AxisNames
+from .text.constants import grid_word
 from .text.names import Names
 from .text.needs import Needs
 from .text.operators import Text
@@ -284,12 +285,17 @@ class Context:
         """
         axes = self.schedule.rings.program_axes
         if axis >= axes:
-            return f"{'blockIdx' if op == 'program_id' else 'gridDim'}.{'xyz'[axis]}"
+            return grid_word(op, axis)
         if op == "program_id" and axis in self.role.program_variables:
             return self.names.variable(self.role.program_variables[axis])
         name = "program" if op == "program_id" else "num_programs"
         name += f"_{'xyz'[axis]}" if axes > 1 else ""
         return self.names.once(name, name)
+
+    def launch_int(self, op: str, axis: int) -> str:
+        """The same as an int, which CUDA's words are not."""
+        own = axis < self.schedule.rings.program_axes
+        return self.launch_word(op, axis) if own else self.axis_names.grid_place(op, axis)
 
     def producer_threads(self) -> str:
         """The constant that counts the loading warpgroup's threads; "" without one."""

@@ -23,7 +23,7 @@ from .static_loops import rolled
 from .text.header import header_fields, needed_architecture, reads_through_proxy, title
 from .text.includes import includes
 from .text.local_names import with_plain_names
-from .text.long_words import with_infinities_named, with_launch_words_named
+from .text.long_words import with_infinities_named
 from .text.names import entry_name
 from .text.repeats import with_parts_named
 from .text.spell import WRAPS
@@ -98,7 +98,7 @@ def _finished(context: Context, body: tuple[Node, ...]) -> tuple[tuple[Node, ...
     names, settled = context.names, context.facts.index | context.facts.definitions.keys()
     body = settle_index_tiles(body, lambda name: names.bearers(name) <= settled)
     body = with_plain_names(with_arrays_in_common(body, context.notes.stored), names.wanted)
-    return with_infinities_named(context, with_launch_words_named(context, body))
+    return with_infinities_named(context, body)
 
 
 def _ask_for_spelled_helpers(context: Context) -> None:
@@ -168,7 +168,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
     nodes += _twins(context)
     tid = context.axis_names.tid
     used, places = words((*context.role.set_up, *body)), []
-    for place in reversed(context.constants.places):  # a place may be computed from those before it
+    for place in reversed(context.constants.prologue):  # a place may be computed from those before it
         if place.name in used:
             places.append(place)
             used |= words((place,))

@@ -8,6 +8,10 @@ from .names import Names
 from .unit import Constant, Place
 
 MOST_BARE = 32  # larger numbers have names
+GRID = {  # by operation: CUDA's word, ours for it as an int, and what that is
+    "program_id": ("blockIdx", "program", "the program's place"),
+    "num_programs": ("gridDim", "num_programs", "how many there are"),
+}
 WIDTHS = {2: "PAIR", 4: "QUAD", 8: "OCT", 16: "HEX"}  # words for how many elements an access has
 
 
@@ -17,12 +21,14 @@ class Constants:
     Attributes:
       all: the constants, in the order in which they were asked for.
       places: where a thread stands, each behind those that it is computed from.
+      of_grid: where its program does, by CUDA's word and axis.
     """
 
     def __init__(self, names: Names) -> None:
         """None yet; `names` gives them theirs."""
         self.all: list[Constant] = []
         self.places: list[Place] = []
+        self.of_grid: dict[tuple[str, int], Place] = {}
         self._names = names
         self._constants: dict[tuple[str, int], str] = {}
         self._places: dict[tuple[str, str], str] = {}
@@ -64,3 +70,21 @@ class Constants:
             own = self._places[key] = self._names.fresh(name, *others)
             self.places.append(Place(own, text, comment, subject))
         return self._places[key]
+
+    def grid_place(self, op: str, axis: int) -> str:
+        """A variable of the prologue that has a program's number along an axis of the grid, or the number of them, as an int."""
+        word, name, subject = GRID[op]
+        if (word, axis) not in self.of_grid:
+            own = self._names.fresh(f"{name}_{'xyz'[axis]}")
+            self.of_grid[word, axis] = Place(own, grid_word(op, axis), "", subject)
+        return self.of_grid[word, axis].name
+
+    @property
+    def prologue(self) -> list[Place]:
+        """All places of a thread, and of its program."""
+        return [*self.places, *(place for _, place in sorted(self.of_grid.items(), key=lambda one: one[0]))]
+
+
+def grid_word(op: str, axis: int) -> str:
+    """CUDA's word for a program's number along an axis of the grid, or for the number of them: it is unsigned."""
+    return f"{GRID[op][0]}.{'xyz'[axis]}"

@@ -5,22 +5,10 @@ from __future__ import annotations
 import re
 
 from ..context import Context
-from .unit import Node, const, every, rewritten, texts_of
+from .unit import Node, const, rewritten
 
 NEGATIVE_INFINITY = "__int_as_float(0xff800000)"
 INFINITIES = re.compile(r"__int_as_float\(0x[7f]f800000\)")
-LAUNCH_WORD = re.compile(r"static_cast<int>\((blockIdx|gridDim)\.([xyz])\)")
-
-
-def with_launch_words_named(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The body with a name for a program's place in the grid, and for the grid's sides, where it computes with them."""
-    found = {word for node in every(body) for text in texts_of(node) for word in LAUNCH_WORD.findall(text)}
-    known = {"blockIdx": ("program", "the program's place"), "gridDim": ("num_programs", "how many there are")}
-    names = {
-        (word, axis): context.constants.place(f"{known[word][0]}_{axis}", f"{word}.{axis}", "", known[word][1])
-        for word, axis in sorted(found)
-    }
-    return rewritten(body, lambda text: LAUNCH_WORD.sub(lambda match: names[match[1], match[2]], text))
 
 
 def with_infinities_named(context: Context, body: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
