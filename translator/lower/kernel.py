@@ -22,9 +22,10 @@ from .staging.warp_roles import lower_body
 from .static_loops import rolled
 from .text.header import header_fields, needed_architecture, reads_through_proxy, title
 from .text.includes import includes
+from .text.infinities import with_infinities_named
 from .text.local_names import with_plain_names
-from .text.long_words import with_infinities_named
 from .text.names import entry_name
+from .text.operators import sum_text
 from .text.repeats import with_parts_named
 from .text.spell import WRAPS
 from .text.stored import with_arrays_in_common
@@ -125,7 +126,7 @@ def _bounds(context: Context) -> tuple[str, str]:
     """
     if context.schedule.options.maxnreg is not None:
         return f"__maxnreg__({context.schedule.options.maxnreg})", ""
-    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
+    threads = sum_text("NUM_THREADS", context.producer_threads())
     blocks = context.schedule.blocks_per_multiprocessor
     if blocks is None:
         return f"__launch_bounds__({threads})", threads

@@ -8,6 +8,7 @@ from ...schedule.products.dot_plan import DotPlan, Side
 from ...schedule.products.instructions import Instruction
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
+from ..text.operators import sum_text
 from ..text.unit import Assignment, Comment, Declaration, Line, Loop, Node, unrolled
 from .formats import k_per_instruction, pieces_per_warp
 from .fragments import Step, fragment, read_a, read_b
@@ -30,7 +31,7 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     batch, p = "0", context.names.shared_index("p")
     if rank == 3 and layout.axes[0]:
         place = context.axis_names.warp_place("warp_plane", layout.axes[0], "plane", target)
-        batch = " + ".join(filter(None, (p if planes > 1 else "", place if place != "0" else ""))) or "0"
+        batch = sum_text(p if planes > 1 else "", place)
     mi, ni = context.names.shared_index("mi"), context.names.shared_index("ni")
     kk, s = context.names.shared_index("kk"), context.names.shared_index("s")
     steps = instruction.steps(a.variable.type.shape[a.k_axis])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 from ...hardware import BOX_ALIGNMENT, CHUNK_BYTES, SWIZZLE_ALIGNMENT
 from ...ir.nodes import Statement, Variable
@@ -21,6 +20,7 @@ from ..shared.arrays import side_text, size_text
 from ..shared.memory import Owner
 from ..text.element import indexed, run_at
 from ..text.literals import literal_text
+from ..text.operators import is_word
 from ..text.point import Point, coordinate
 from ..text.unit import Assignment, Branch, Comment, Line, Loop, Node, Shared, const
 from .formats import line_elements
@@ -82,7 +82,7 @@ def place_line(context: Context, text: str, of: str, in_loop: bool) -> tuple[tup
 
     Only in a loop's body, where no other line can have declared it.
     """
-    if not in_loop or re.fullmatch(r"\w+", text):
+    if not in_loop or is_word(text):
         return (), text
     name = context.names.shared_index(f"{of}_place")
     return (const("int", name, text),), name

@@ -21,7 +21,7 @@ from ..products.operand import element_place, place_line
 from ..shared.arrays import side_text, size_text
 from ..shared.turns import STORES
 from ..text.element import run_at
-from ..text.operators import ZERO, Text
+from ..text.operators import ZERO, Text, sum_text
 from ..text.point import FIRST, point_of, register, vector_start
 from ..text.register_loops import axis_indices, inner_index
 from ..text.rounding import materialised
@@ -245,11 +245,13 @@ def _write(
     at = point_of(layout, (inside, row) if fast == 0 else (row, inside))
     place = element_place(context, tile, variable, at)
     naming, place = place_line(context, place, variable.name, vectors > 1 or rows > 1)
-    element = inside.text
-    if cut:
-        element = f"{pieces.number} * {own} + {element}" if element != "0" else f"{pieces.number} * {own}"
-    subscripts = {slow: f"[{row.text}]" if rows > 1 else "", fast: f"[{element}]" if layout.registers(fast) > 1 else ""}
-    source = context.names.variable(variable) + "".join(subscripts[axis] for axis in layout.array_axes())
+    element = sum_text(f"{pieces.number} * {own}" if cut else "", inside.text)
+
+    def register_at(index: str) -> str:
+        subscripts = {slow: row.text, fast: index}
+        return context.names.variable(variable) + "".join(f"[{subscripts[axis]}]" for axis in layout.array_axes())
+
+    source = register_at(element)
     line: Node = Assignment(f"{array}[{place}]", source)
     if width > 1:
         context.needs.packets |= {width * tile.itemsize}
@@ -257,8 +259,7 @@ def _write(
         run = run_at(source)
         if layout.vector(fast) < width:  # neighbours in memory, not in the thread's array
             run, i = context.names.shared_index("run"), inner_index(context, "i", layout)
-            one = source.replace(subscripts[fast], f"[{element} + {i}]" if element != "0" else f"[{i}]", 1)
-            gather = unrolled(i, width_text, (Assignment(f"{run}[{i}]", one),))
+            gather = unrolled(i, width_text, (Assignment(f"{run}[{i}]", register_at(sum_text(element, i))),))
             naming = (*naming, Declaration(ctype(variable.type), run, sides=f"[{width_text}]"), gather)
         line = Line(f"{helper}<{width_text}>(&{array}[{place}], {run});")
     nodes: tuple[Node, ...] = (*naming, line)

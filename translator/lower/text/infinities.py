@@ -1,4 +1,4 @@
-"""Names for what CUDA spells at length: a program's place in the grid as an int, infinities by their bits."""
+"""Names for infinities, which CUDA spells by their bits."""
 
 from __future__ import annotations
 
