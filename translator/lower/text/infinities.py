@@ -5,19 +5,22 @@ from __future__ import annotations
 import re
 
 from ..context import Context
+from .literals import infinity_bits
 from .unit import Node, const, rewritten
 
-NEGATIVE_INFINITY = "__int_as_float(0xff800000)"
-INFINITIES = re.compile(r"__int_as_float\(0x[7f]f800000\)")
+WORDS = {infinity_bits(True): "neg_inf", infinity_bits(False): "inf"}
+INFINITY = re.compile("|".join(map(re.escape, WORDS)))
 
 
 def with_infinities_named(context: Context, body: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    """(What declares infinities, which CUDA spells by their bits; the body with their names)."""
+    """(What declares those that the body mentions, in the order of the text; the body with their names)."""
     names: dict[str, str] = {}
 
     def named(match: re.Match[str]) -> str:
-        word = "neg_inf" if match[0] == NEGATIVE_INFINITY else "inf"
-        return names.setdefault(match[0], names.get(match[0]) or context.names.fresh(word, f"the_{word}"))
+        bits = match[0]
+        if bits not in names:
+            names[bits] = context.names.fresh(WORDS[bits], f"the_{WORDS[bits]}")
+        return names[bits]
 
-    body = rewritten(body, lambda text: INFINITIES.sub(named, text))
-    return tuple(const("float", name, text) for text, name in names.items()), body
+    body = rewritten(body, lambda text: INFINITY.sub(named, text))
+    return tuple(const("float", name, bits) for bits, name in names.items()), body
