@@ -35,15 +35,15 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     mi, ni = context.names.shared_index("mi"), context.names.shared_index("ni")
     kk, s = context.names.shared_index("kk"), context.names.shared_index("s")
     steps = instruction.steps(a.variable.type.shape[a.k_axis])
-    at = Step(f"{kk} + {s} * {step}" if steps > 1 else kk, context.axis_names.lane(), batch)
+    at = Step(instruction, f"{kk} + {s} * {step}" if steps > 1 else kk, context.axis_names.lane(), batch)
     single_row = m_pieces == 1 and not instruction.split  # the splits have arrays of their own in each loop
     pair, several = n_pieces > 1 and b.by_matrices, n_pieces > 1
     here = f"[{s}]" if steps > 1 else ""
     a_frag, b_frag = context.names.shared_index("a_frag"), context.names.shared_index("b_frag")
     b_names = [f"{b_frag}[{ni if several else 0}]{here}", *([f"{b_frag}[{ni} + 1]{here}"] * pair)]
     a_name, a_piece = (f"{a_frag}{here}", "") if single_row else (f"{a_frag}[{mi}]{here}", f"{mi} * {rows}")
-    read_rows = read_a(context, a, instruction, a_name, row, a_piece, at)
-    read_columns = read_b(context, b, instruction, b_names, column, f"{ni} * 8" if several else "", at)
+    read_rows = read_a(context, a, at, a_name, row, a_piece)
+    read_columns = read_b(context, b, at, b_names, column, f"{ni} * 8" if several else "")
     if steps > 1:
         each_step = f"for (int {s} = 0; {s} < {steps}; ++{s})"
         read_rows, read_columns = ((Loop(each_step, read, unroll=True),) for read in (read_rows, read_columns))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...frozen import frozen
 from ...hardware import SWIZZLE_ALIGNMENT, SWIZZLED_LINE_BYTES, WARPGROUP_BITS
 from ...ir.nodes import Call, Effect, Expr, For, Return, Use, Variable, While
 from ...ir.symbols import Name
@@ -27,18 +26,10 @@ from ..text.register_loops import axis_indices, inner_index
 from ..text.rounding import materialised
 from ..text.unit import Assignment, Branch, Declaration, Line, Loop, Node, Shared, const, unrolled
 from .matrix_store import stores_across, stores_matrices, write_across, write_matrices
+from .outgoing import Outgoing, Pieces
 from .rings import box_copies
 
 BUFFERS = 2  # pieces in shared memory at once: one is written while the other is copied out
-
-
-@frozen
-class Pieces:
-    """How a tile is cut for its store: the number of the piece at hand, as text, how many there are, and their constant."""
-
-    number: str
-    count: int
-    name: str
 
 
 def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
@@ -63,16 +54,16 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         again = pieces.count > 1 or _runs_again(context, statement) or context.shared.takes_turns(array)
         told = pieces.count == 1 and call.attribute("overwrites")  # then all copies are complete
         body += [*([] if told else [free]), *barrier("this part of shared memory has been copied out")] if again else []
+    outgoing = Outgoing(variable, layout, tile, f"{array}{stage}", pieces, parts)
     body += [
-        *_write(context, variable, layout, tile, f"{array}{stage}", pieces),
+        *_write(context, outgoing),
         Line("async_proxy_fence();", "tensor copies read through the asynchronous proxy"),
     ]
     if tile.stages > 1:
         body += [free, *barrier("the piece is complete, and the other buffer has been copied out")]
     else:
         body += barrier("the piece is complete")
-    copies = _copy(context, variable, call, tile, f"{array}{stage}", pieces, parts)
-    body.append(Branch(own, copies))
+    body.append(Branch(own, _copy(context, outgoing, call)))
     first = _earlier_stores(context, call, own)
     if tile.stages > 1 and context.shared.takes_turns(array):
         first = (*first, free, *barrier("what other stores have in this memory has been copied out"))
@@ -222,10 +213,9 @@ def _piece_side(context: Context, whole: SharedTile, type_: ValueType, word: str
     return Dim(whole.line, Name(name))
 
 
-def _write(
-    context: Context, variable: Variable, layout: Layout, tile: SharedTile, array: str, pieces: Pieces
-) -> tuple[Node, ...]:
+def _write(context: Context, outgoing: Outgoing) -> tuple[Node, ...]:
     """This thread's part of a piece, consecutive elements at once."""
+    variable, layout, tile, pieces = outgoing.variable, outgoing.layout, outgoing.tile, outgoing.pieces
     fast, slow = tile.fast, tile.slow
     width = min(layout.run(fast), tile.chunk)
     width_text = width_name(context, layout, Access(fast, width, (), ())) if width > 1 else "1"
@@ -235,9 +225,9 @@ def _write(
     own = _piece_elements(context, layout.axes[fast], per_piece, pieces.name) if cut else ""
     if stores_matrices(layout, tile, per_piece):
         limit = own or context.count(layout.axes[fast])
-        return write_matrices(context, variable, layout, tile, array, own and f"{pieces.number} * {own}", limit)
+        return write_matrices(context, outgoing, own and f"{pieces.number} * {own}", limit)
     if stores_across(layout, tile) and not cut:
-        return write_across(context, variable, layout, tile, array)
+        return write_across(context, outgoing)
     v, r = context.names.shared_index("v"), axis_indices(context, layout)[slow]
     inside = vector_start(Text(v), width_text) if width > 1 else register(v)
     inside = inside if vectors > 1 else vector_start(ZERO, width_text)
@@ -252,7 +242,7 @@ def _write(
         return context.names.variable(variable) + "".join(f"[{subscripts[axis]}]" for axis in layout.array_axes())
 
     source = register_at(element)
-    line: Node = Assignment(f"{array}[{place}]", source)
+    line: Node = Assignment(f"{outgoing.array}[{place}]", source)
     if width > 1:
         context.needs.packets |= {width * tile.itemsize}
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
@@ -261,7 +251,7 @@ def _write(
             run, i = context.names.shared_index("run"), inner_index(context, "i", layout)
             gather = unrolled(i, width_text, (Assignment(f"{run}[{i}]", register_at(sum_text(element, i))),))
             naming = (*naming, Declaration(ctype(variable.type), run, sides=f"[{width_text}]"), gather)
-        line = Line(f"{helper}<{width_text}>(&{array}[{place}], {run});")
+        line = Line(f"{helper}<{width_text}>(&{outgoing.array}[{place}], {run});")
     nodes: tuple[Node, ...] = (*naming, line)
     if vectors > 1:
         comment = "accesses of a thread per line of a piece"
@@ -282,10 +272,9 @@ def _piece_elements(context: Context, axis: tuple[int, ...], per_piece: int, all
     return context.constants.named("PIECE_ELEMS", per_piece, "elements of a piece in a thread's row", text, "stores")
 
 
-def _copy(
-    context: Context, variable: Variable, call: Call, tile: SharedTile, array: str, pieces: Pieces, parts: int
-) -> tuple[Node, ...]:
+def _copy(context: Context, outgoing: Outgoing, call: Call) -> tuple[Node, ...]:
     """The tensor copies of a piece, box by box."""
+    variable, tile, array, pieces = outgoing.variable, outgoing.tile, outgoing.array, outgoing.pieces
     rank = len(call.args) - 1
     helper = context.use_helper("tma_store", f"tma_store_{rank}d", rank=rank)
     starts = [context.speller.text(arg) for arg in call.args[1:]]
@@ -293,10 +282,10 @@ def _copy(
         fast = list(call.attribute("axes")).index(tile.fast)
         moved = f"{pieces.number} * {side_text(context, tile.shape[tile.fast]).within(14)}"
         starts[fast] = moved if starts[fast] == "0" else f"{starts[fast]} + {moved}"
-    if parts > 1:
-        rows = _store_rows(context, tile, parts)
+    if outgoing.parts > 1:
+        rows = _store_rows(context, tile, outgoing.parts)
         slow = list(call.attribute("axes")).index(tile.slow)
-        moved = f"{context.axis_names.warpgroup(_warpgroup_bits(parts))} * {rows}"
+        moved = f"{context.axis_names.warpgroup(_warpgroup_bits(outgoing.parts))} * {rows}"
         starts[slow] = moved if starts[slow] == "0" else f"{starts[slow]} + {moved}"
         array += f" + {moved} * {line_elements(context, tile, variable, variable.name.upper()).within(14)}"
     return box_copies(
