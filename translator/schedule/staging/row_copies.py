@@ -9,7 +9,8 @@ In: a load of a loop. Out: the `row_load` that takes its place.
 
 from __future__ import annotations
 
-from ...analysis.boxes import Box, BoxDim, find_box
+from ...analysis.box_dimensions import BoxDim, BoxKind
+from ...analysis.boxes import Box, find_box
 from ...analysis.parameter_text import parameter_text
 from ...hardware import CHUNK_BYTES
 from ...ir.nodes import Assign, Call, Expr, For, Literal, Use
@@ -28,7 +29,7 @@ def row_load(plan: RingPlan, statement: Assign, loop: For) -> Call | None:
     tile = plan.dots.staged[statement.target]
     if not isinstance(call, Call) or len(tile.shape) != 2 or _in_whole_chunks(plan, statement, call):
         return None
-    box = find_box(statement, plan.given.kernel, plan.given.facts, plan.given.induction, mapped=False)
+    box = find_box(statement, plan.given.kernel, plan.given.facts, plan.given.induction, BoxKind(mapped=False))
     if not isinstance(box, Box) or box.dims[0].axis != tile.fast or (box.guards and not plan.given.options.guards):
         return None
     changed = plan.given.induction.changed[loop] - {loop.variable}

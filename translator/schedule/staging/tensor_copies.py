@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
-from ...analysis.box_dimensions import BoxDim
+from ...analysis.box_dimensions import BoxDim, BoxKind
 from ...analysis.boxes import Box, NotABox, find_box, parameter_text
 from ...analysis.induction import Induction
 from ...analysis.meeting import Places, Trips
@@ -76,12 +76,12 @@ def find_any_box(
     Neighbours may have `shared` elements where the reader of the box spreads them. The `induction` may know more than the plan's.
     """
     induction = induction or plan.given.induction
-    box = find_box(statement, plan.given.kernel, plan.given.facts, induction, shared=shared)
+    box = find_box(statement, plan.given.kernel, plan.given.facts, induction, BoxKind(shared=shared))
     changed = plan.given.induction.changed[loop] if loop else frozenset()
     fixed = plan.given.settled - changed
     if isinstance(box, Box) or not fixed:
         return box
-    made = find_box(statement, plan.given.kernel, plan.given.facts, induction, fixed=fixed, shared=shared)
+    made = find_box(statement, plan.given.kernel, plan.given.facts, induction, BoxKind(fixed=fixed, shared=shared))
     if not isinstance(made, Box) or len(made.dims) != MADE_RANK or made.made_of & changed:
         return box
     if any(plan.given.facts.assignments[variable] != 1 for variable in made.made_of):
