@@ -22,9 +22,10 @@ from .staging.warp_roles import lower_body
 from .static_loops import rolled
 from .text.header import header_fields, needed_architecture, reads_through_proxy, title
 from .text.includes import includes
+from .text.infinities import with_infinities_named
 from .text.local_names import with_plain_names
-from .text.long_words import with_infinities_named, with_launch_words_named
 from .text.names import entry_name
+from .text.operators import sum_text
 from .text.repeats import with_parts_named
 from .text.spell import WRAPS
 from .text.stored import with_arrays_in_common
@@ -55,7 +56,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
         docstring=kernel.docstring,
         header=header_fields(context, dynamic_bytes, words(body)),
         includes=includes(kernel),
-        constants=(*user_constants(context, words((*prologue, *body))), *context.axis_names.constants),
+        constants=(*user_constants(context, words((*prologue, *body))), *context.constants.all),
         helpers=tuple(context.needs.helpers.values()),
         functions=functions,
         dynamic_shared=dynamic,
@@ -98,12 +99,12 @@ def _finished(context: Context, body: tuple[Node, ...]) -> tuple[tuple[Node, ...
     names, settled = context.names, context.facts.index | context.facts.definitions.keys()
     body = settle_index_tiles(body, lambda name: names.bearers(name) <= settled)
     body = with_plain_names(with_arrays_in_common(body, context.notes.stored), names.wanted)
-    return with_infinities_named(context, with_launch_words_named(context, body))
+    return with_infinities_named(context, body)
 
 
 def _ask_for_spelled_helpers(context: Context) -> None:
     """Has the file have the helpers that expressions were spelled with."""
-    for helper in context.speller.used.helpers:
+    for helper in context.needs.used.helpers:
         if helper in WRAPS:
             context.use_helper("wrapping", helper, sign=WRAPS[helper])
         else:
@@ -125,14 +126,14 @@ def _bounds(context: Context) -> tuple[str, str]:
     """
     if context.schedule.options.maxnreg is not None:
         return f"__maxnreg__({context.schedule.options.maxnreg})", ""
-    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
+    threads = sum_text("NUM_THREADS", context.producer_threads())
     blocks = context.schedule.blocks_per_multiprocessor
     if blocks is None:
         return f"__launch_bounds__({threads})", threads
     if blocks > 1:
         most = REGISTER_FILE // (blocks * context.schedule.launch_threads) // REGISTER_STEP * REGISTER_STEP
         comment = f"per multiprocessor: {most} registers a thread"
-        blocks_word = context.constant("MIN_BLOCKS", blocks, comment, topic="threads")
+        blocks_word = context.constants.named("MIN_BLOCKS", blocks, comment, topic="threads")
         return f"__launch_bounds__({threads}, {blocks_word})", threads
     return f"__launch_bounds__({threads}, {blocks})", threads
 
@@ -148,7 +149,7 @@ def _functions(context: Context, kernel: Kernel) -> tuple[Function, ...]:
     """The functions that the text calls; a function stands above those that call it."""
     written: list[Function] = []
     for function in reversed(kernel.functions):
-        if function in context.speller.used.functions:
+        if function in context.needs.used.functions:
             written.append(lower_function(context, function))
     return tuple(reversed(written))
 
@@ -168,7 +169,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
     nodes += _twins(context)
     tid = context.axis_names.tid
     used, places = words((*context.role.set_up, *body)), []
-    for place in reversed(context.axis_names.places):  # a place may be computed from those before it
+    for place in reversed(context.constants.prologue):  # a place may be computed from those before it
         if place.name in used:
             places.append(place)
             used |= words((place,))

@@ -19,6 +19,11 @@ ALL_BUT_ONE = (7, 15)  # digits, of the 8 or 16 that 32 and 64 bits have
 INFINITY_BITS = {False: "0x7f800000", True: "0xff800000"}
 
 
+def infinity_bits(negative: bool) -> str:
+    """An infinity of fp32, which CUDA spells by its bits."""
+    return f"__int_as_float({INFINITY_BITS[negative]})"
+
+
 def literal_text(value: int | float | bool, dtype: DType, base: int = 10) -> str:
     """The literal of `dtype` with this value, such as "0.5f", "5LL", in base 16 "0xff", or "__float2half(2.0f)"."""
     if dtype.is_bool():
@@ -59,7 +64,7 @@ def _integer_text(value: int, dtype: DType, base: int) -> str:
 
 def _float_text(number: float) -> str:
     if math.isinf(number):
-        return f"__int_as_float({INFINITY_BITS[number < 0]})"
+        return infinity_bits(number < 0)
     if math.isnan(number):
         return "__int_as_float(0x7fc00000)"
     single = rounded(number, float32)
