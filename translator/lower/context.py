@@ -125,6 +125,10 @@ class Context:
             + (f".{field}" if field else self.column(variable, name))
         )
 
+    def infinity(self, negative: bool) -> str:
+        """An infinity of fp32: by a name, within the kernel."""
+        return self.constants.infinity(negative)
+
     def coordinate(self, point: Point) -> Text:
         """The coordinate of a point with one axis."""
         return coordinate(point, 0, self.axis_names)
@@ -295,7 +299,7 @@ class Context:
     def launch_int(self, op: str, axis: int) -> str:
         """The same as an int, which CUDA's words are not."""
         own = axis < self.schedule.rings.program_axes
-        return self.launch_word(op, axis) if own else self.axis_names.grid_place(op, axis)
+        return self.launch_word(op, axis) if own else self.constants.grid_place(op, axis)
 
     def producer_threads(self) -> str:
         """The constant that counts the loading warpgroup's threads; "" without one."""

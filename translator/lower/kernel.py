@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ..analysis.facts import Facts
 from ..artifact import shared_declaration
 from ..hardware import REGISTER_FILE, REGISTER_STEP
+from ..ir.c_tokens import identifiers
 from ..ir.nodes import NO_COMMENTS, Kernel, ParameterComments
 from ..schedule.accesses.pointers import read_only_pointers
 from ..schedule.plan import Schedule
@@ -22,14 +23,13 @@ from .staging.warp_roles import lower_body
 from .static_loops import rolled
 from .text.header import header_fields, needed_architecture, reads_through_proxy, title
 from .text.includes import includes
-from .text.infinities import with_infinities_named
 from .text.local_names import with_plain_names
 from .text.names import entry_name
 from .text.operators import sum_text
 from .text.repeats import with_parts_named
 from .text.spell import WRAPS
 from .text.stored import with_arrays_in_common
-from .text.unit import Blank, Function, Line, Node, Shared, Unit, const, words
+from .text.unit import Blank, Declaration, Function, Line, Node, Shared, Unit, const, every, texts_of, words
 from .text.user_constants import named_values, user_constants
 
 
@@ -44,7 +44,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
     context, lowered = _lowered(kernel, facts, schedule, sharing)
     written = rolled(lowered, context.names, context.shared.arrays.values())
     context.shared.keep(written.shared)
-    infinities, body = _finished(context, written.body)
+    body = _finished(context, written.body)
     functions = _functions(context, kernel)  # may ask for helpers, as all above may
     _ask_for_spelled_helpers(context)
     static, dynamic, dynamic_bytes = plan_shared(context, kernel)
@@ -72,7 +72,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
         ),
         bounds=bounds,
         threads=threads,
-        body=with_parts_named((*prologue, *infinities, Blank(), *body)),
+        body=with_parts_named((*prologue, *_infinities(context, body), Blank(), *body)),
         needs=needed_architecture(context),
         proxy_reads=reads_through_proxy(context),
         unequal=frozenset(context.needs.unequal | written.unequal),
@@ -91,15 +91,11 @@ def _lowered(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing)
     return context, lower_body(context, kernel)
 
 
-def _finished(context: Context, body: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    """What is known once all is written: (declarations of infinities, the body).
-
-    How much of an index tile anything asks for, which arrays and names can be shared, what needs a name.
-    """
+def _finished(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The body with what is known once all is written: how much of an index tile anything asks for, what can be shared."""
     names, settled = context.names, context.facts.index | context.facts.definitions.keys()
     body = settle_index_tiles(body, lambda name: names.bearers(name) <= settled)
-    body = with_plain_names(with_arrays_in_common(body, context.notes.stored), names.wanted)
-    return with_infinities_named(context, body)
+    return with_plain_names(with_arrays_in_common(body, context.notes.stored), names.wanted)
 
 
 def _ask_for_spelled_helpers(context: Context) -> None:
@@ -159,6 +155,14 @@ def _twins(context: Context) -> list[Line]:
     pairs = [tuple(map(context.names.variable, pair)) for pair in context.schedule.rings.twins.items()]
     comment = "the same memory: their loops follow each other"
     return [Line(f"auto& {tile} = {first};", comment) for tile, first in dict.fromkeys(pairs) if tile != first]
+
+
+def _infinities(context: Context, body: tuple[Node, ...]) -> list[Declaration]:
+    """The declarations of those that are mentioned, in the order of the text."""
+    known = context.constants.infinities
+    nodes = every(body) if known else ()
+    mentioned = (word for node in nodes for text in texts_of(node) for word in identifiers(text) if word in known)
+    return [const("float", name, known[name]) for name in dict.fromkeys(mentioned)]
 
 
 def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node]) -> list[Node]:

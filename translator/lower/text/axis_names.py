@@ -18,7 +18,7 @@ from ...hardware import LANE_BITS, WARP_SIZE, WARPGROUP_BITS
 from ...ir.symbols import Name
 from ...ir.types import padded, symbol_of
 from ...schedule.tiles.layout import REGISTER, Layout
-from .constants import Constants, grid_word
+from .constants import Constants
 from .names import Names
 from .operators import Text, infix, summed
 from .unit import COMMENT_ROOM, Constant, Place
@@ -114,7 +114,6 @@ class AxisNames:
         self._axes: dict[tuple[int, ...], NamedAxis] = {}
         self.num_threads = num_warps * WARP_SIZE
         self.tid = names.fresh("tid", "thread")
-        self._in_function = False
         self.constants = Constants(names)
         self.constants.all += [
             Constant("NUM_WARPS", str(num_warps), "those that multiply" if producer else "", topic="threads"),
@@ -142,9 +141,9 @@ class AxisNames:
         ]  # now that all counts of threads have names
 
     def in_function(self) -> AxisNames:
-        """The same for a function of its own, where no variable has the thread's number, nor the program's."""
+        """The same for a function of its own, where no variable has the thread's number."""
         inside = copy.copy(self)
-        inside.tid, inside._in_function = "threadIdx.x", True
+        inside.tid, inside.constants = "threadIdx.x", self.constants.in_function()
         return inside
 
     def find(self, bits: tuple[int, ...]) -> NamedAxis | None:
@@ -291,10 +290,6 @@ class AxisNames:
             place = Place(self._words[word], f"{self.tid} {'%' if word == 'lane' else '/'} WARP_SIZE")
             self.constants.places.insert(len(self._words) - 1, place)
         return self._words[word]
-
-    def grid_place(self, op: str, axis: int) -> str:
-        """A program's number along an axis of the grid, or the number of them, as an int."""
-        return f"static_cast<int>({grid_word(op, axis)})" if self._in_function else self.constants.grid_place(op, axis)
 
     def lane(self) -> str:
         """The thread's number within its warp."""

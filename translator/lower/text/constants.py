@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 
+from .literals import infinity_bits
 from .names import Names
 from .unit import Constant, Place
 
@@ -22,6 +24,7 @@ class Constants:
       all: the constants, in the order in which they were asked for.
       places: where a thread stands, each behind those that it is computed from.
       of_grid: where its program does, by CUDA's word and axis.
+      infinities: what CUDA spells by its bits, by its name.
     """
 
     def __init__(self, names: Names) -> None:
@@ -29,6 +32,8 @@ class Constants:
         self.all: list[Constant] = []
         self.places: list[Place] = []
         self.of_grid: dict[tuple[str, int], Place] = {}
+        self.infinities: dict[str, str] = {}
+        self._in_function = False
         self._names = names
         self._constants: dict[tuple[str, int], str] = {}
         self._places: dict[tuple[str, str], str] = {}
@@ -72,12 +77,31 @@ class Constants:
         return self._places[key]
 
     def grid_place(self, op: str, axis: int) -> str:
-        """A variable of the prologue that has a program's number along an axis of the grid, or the number of them, as an int."""
+        """A program's number along an axis of the grid, or the number of them, as an int: a variable of the prologue."""
+        if self._in_function:
+            return f"static_cast<int>({grid_word(op, axis)})"
         word, name, subject = GRID[op]
         if (word, axis) not in self.of_grid:
             own = self._names.fresh(f"{name}_{'xyz'[axis]}")
             self.of_grid[word, axis] = Place(own, grid_word(op, axis), "", subject)
         return self.of_grid[word, axis].name
+
+    def infinity(self, negative: bool) -> str:
+        """An infinity of fp32: a variable of the kernel."""
+        bits, word = infinity_bits(negative), "neg_inf" if negative else "inf"
+        if self._in_function:
+            return bits
+        own = next((name for name, known in self.infinities.items() if known == bits), "")
+        if not own:
+            own = self._names.fresh(word, f"the_{word}")
+            self.infinities[own] = bits
+        return own
+
+    def in_function(self) -> Constants:
+        """The same for a function of its own, which sees no variables of the kernel."""
+        inside = copy.copy(self)
+        inside._in_function = True
+        return inside
 
     @property
     def prologue(self) -> list[Place]:

@@ -6,6 +6,7 @@ The spelling of every operation comes from the op table; this file only places o
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from ...ir.nodes import Assign, Call, CallFunction, DeviceFunction, Expr, Litera
 from ...ir.symbols import AsFloat, Name, Symbol, precedence, spelled
 from ...ir.walk import MOVES, used_variables
 from ...language.dtypes import DType, PointerType, int32
-from ...ops.casts import TOWARD_ZERO, cuda_cast
+from ...ops.casts import TOWARD_ZERO, cuda_cast, rounded
 from ...ops.registry import OPS
 from ...schedule.tiles.paths import Axes
 from .integers import (
@@ -82,6 +83,9 @@ class Words(Protocol):
 
     def launch_int(self, op: str, axis: int) -> str:
         """The same as an int."""
+
+    def infinity(self, negative: bool) -> str:
+        """An infinity of fp32."""
 
     def may_stay_unused(self, variable: Variable) -> bool:
         """Whether the compiler is silent about a variable that nothing reads."""
@@ -213,8 +217,9 @@ class Speller:
                 return inner
             narrow = inner if element.short == "i64" else None
             return Text(f"static_cast<{element.cuda}>({inner.text})", number=number, narrow=narrow)
-        text = literal_text(literal.value, element, literal.base)
-        is_number = not text.startswith("__")  # of infinity and NaN, CUDA's words make no constant of the file
+        text = literal_text(literal.value, element, literal.base, self._words.infinity)
+        # Of infinity and NaN, CUDA's words make no constant of the file.
+        is_number = not element.is_floating() or math.isfinite(rounded(float(literal.value), element))
         match literal.symbol:
             case AsFloat(integer=integer) if element.name in CONVERSIONS:
                 return Text(f"{CONVERSIONS[element.name]}({spelled(integer)})")
