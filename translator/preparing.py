@@ -15,6 +15,7 @@ from .schedule.rewrites.bit_counts import with_bit_counts
 from .schedule.rewrites.branch_loads import with_branch_loads
 from .schedule.rewrites.copies import without_copies
 from .schedule.rewrites.counted_whiles import with_counted_whiles
+from .schedule.rewrites.doubled_terms import with_doubled_terms
 from .schedule.rewrites.found_starts import with_found_starts
 from .schedule.rewrites.inlined_copies import without_inlined_copies
 from .schedule.rewrites.interleaved import with_interleaved
@@ -78,6 +79,8 @@ def passes(options: Options, target: Target) -> tuple[tuple[str, Pass], ...]:
         ("unused_results", without_unused_results),
         # Behind narrow_reductions, which looks at reductions of one tile.
         ("joint_reductions", partial(join_reductions, num_warps=options.num_warps)),
+        # Last: the others know sums as what they are.
+        *((("doubled_terms", with_doubled_terms),) if options.enable_fp_fusion else ()),
     )
 
 

@@ -128,12 +128,15 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
     ArgMax largest_state[ROWS_PER_PROGRAM];
     #pragma unroll
     for (int r = 0; r < ROWS_PER_PROGRAM; ++r) {
-        largest_state[r] = {x[0][r], tid, tid < N};
+        float greatest = tid < N ? x[0][r] : __int_as_float(0x7fc00000);
         #pragma unroll
         for (int c = 1; c < COLS; ++c) {
-            largest_state[r] = ArgMax::combine(largest_state[r],
-                                               {x[c][r], c * NUM_THREADS + tid, c * NUM_THREADS + tid < N});
+            greatest = fmaxf(greatest, (c * NUM_THREADS + tid < N ? x[c][r] : __int_as_float(0x7fc00000)));
         }
+        int first = 0;
+        #pragma unroll
+        for (int c = COLS - 1; c >= 0; --c) if (x[c][r] == greatest) first = c;
+        largest_state[r] = {greatest, first * NUM_THREADS + tid, tid < N};
         largest_state[r] = warp_reduce<ArgMax, 16, 1>(largest_state[r]);
     }
     float largest[ROWS_PER_PROGRAM];

@@ -62,6 +62,8 @@ def neutral(word: str, dtype: DType) -> str:
     """What changes no `max` or `min`: of floats NaN, which gives way to numbers, and is the answer where all are NaN."""
     if dtype.is_floating():
         return literal_text(float("nan"), dtype)
+    if dtype.is_bool():
+        return literal_text(word == "min", dtype)
     low = -(1 << (dtype.bits - 1)) if dtype.is_int_signed() else 0
     return literal_text(low if word == "max" else low + (1 << dtype.bits) - 1, dtype)
 

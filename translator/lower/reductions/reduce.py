@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from ...hardware import LANE_BITS
 from ...ir.c_operators import ATOM
-from ...ir.nodes import Assign, Call, Use
+from ...ir.nodes import Assign, Call
 from ...ir.types import padded
-from ...schedule.accesses.access import inside_test
 from ...schedule.tiles.layout import REGISTER, Layout, drop_axis
 from ..context import Context
 from ..shared.convert import Move, moved
@@ -20,7 +19,16 @@ from ..text.register_loops import axis_indices, each_register
 from ..text.unit import Declaration, Node, unrolled
 from .combine_struct import combination_of
 from .levels import Part, combined, over_lanes, over_warps
-from .reduction import Reduction, first_value, in_register_loops, loop_names, source_point
+from .reduction import (
+    Reduction,
+    first_value,
+    has_padding,
+    in_register_loops,
+    is_array,
+    loop_names,
+    masked,
+    source_point,
+)
 from .states import reduce_states
 
 LEAST_OF_TWO_CHAINS = 16  # elements of a thread
@@ -105,20 +113,18 @@ def _over_two_chains(
     """
     operand, expression = plan.operands[0], plan.combination.expression
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
-    is_array = isinstance(operand, Use) and operand.variable not in context.facts.absorbed | context.facts.index
-    shape = operand.type.shape
-    if not context.schedule.rings.has_producer or not is_array or len(looped) != 1:
+    if not context.schedule.rings.has_producer or not is_array(context, operand) or len(looped) != 1:
         return ()
     if expression is None or not plan.combination.commutes:
         return ()
     (axis,) = looped
-    if plan.source.registers(axis) < LEAST_OF_TWO_CHAINS or any(padded(shape[a]) != shape[a] for a in plan.axes):
+    if plan.source.registers(axis) < LEAST_OF_TWO_CHAINS or has_padding(plan):
         return ()
     index = loop_names(plan, kept, axis_indices(context, plan.source))[axis]
     zero = dict.fromkeys(plan.axes, FIRST)
 
     def element(place: Text) -> Text:
-        return _masked(context, plan, source_point(plan, kept, zero | {axis: Index(place)}))
+        return context.speller.spell(operand, source_point(plan, kept, zero | {axis: Index(place)}))
 
     odd = context.names.once(f"{statement.target.name}_odd", ("odd", statement))
     both = (
@@ -140,7 +146,7 @@ def _over_registers(context: Context, plan: Reduction, kept: Point, result: str,
     names = loop_names(plan, kept, axis_indices(context, plan.source))
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = dict.fromkeys(plan.axes, FIRST)
-    first = _masked(context, plan, source_point(plan, kept, zero))
+    first = _element(context, plan, source_point(plan, kept, zero))
     if not looped:
         return first_value(plan, result, first.text, declares)
     expression = plan.combination.expression
@@ -150,18 +156,12 @@ def _over_registers(context: Context, plan: Reduction, kept: Point, result: str,
     once = len(looped) > 1 or (plan.combination.adds_up and first.precedence < ATOM)
     point = source_point(plan, kept, zero | {axis: register(names[axis]) for axis in looped})
     start = plan.combination.identity if once else None
-    value = _masked(context, plan, point)
+    value = _element(context, plan, point)
     node = combined(expression, result, value)
     begin = first_value(plan, result, start or first.text, declares)
     return (begin, in_register_loops(context, plan, names, node, taken=start is None))
 
 
-def _masked(context: Context, plan: Reduction, point: Point) -> Text:
-    """An element of the operand, or the identity where the coordinate is padding."""
+def _element(context: Context, plan: Reduction, point: Point) -> Text:
     value = context.speller.spell(plan.operands[0], point)
-    shape = plan.operands[0].type.shape
-    for axis in plan.axes:
-        if padded(shape[axis]) != shape[axis]:
-            test = context.speller.spell(inside_test(shape, axis), point)
-            value = Text(f"{test.within(4)} ? {value.within(4)} : {plan.combination.identity}", 3)
-    return value
+    return masked(context, plan, point, value, plan.combination.identity)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...frozen import frozen
-from ...ir.nodes import Expr
+from ...ir.nodes import Expr, Use
+from ...ir.types import padded
+from ...schedule.accesses.access import inside_test
 from ...schedule.tiles.layout import Layout
 from ..context import Context
+from ..text.operators import Text
 from ..text.point import Index, Point, point_of
 from ..text.unit import Assignment, Declaration, Node, unrolled
 from .combine import Combination
@@ -57,6 +60,31 @@ def source_point(plan: Reduction, kept: Point, indices: Mapping[int, Index]) -> 
             chosen.append(kept.indices[position])
             position += 1
     return point_of(plan.source, tuple(chosen))
+
+
+def is_array(context: Context, operand: Expr) -> bool:
+    """Whether a thread reads the elements of an operand from an array, and computes none of them where it reads it."""
+    return isinstance(operand, Use) and operand.variable not in context.facts.absorbed | context.facts.index
+
+
+def has_padding(plan: Reduction) -> bool:
+    """Whether some elements along the reduced axes are no part of the tile."""
+    shape = plan.operands[0].type.shape
+    return any(padded(shape[axis]) != shape[axis] for axis in plan.axes)
+
+
+def inside_tests(context: Context, plan: Reduction, point: Point) -> list[Text]:
+    """What holds of an element that is no padding along the reduced axes."""
+    shape = plan.operands[0].type.shape
+    padded_axes = (axis for axis in plan.axes if padded(shape[axis]) != shape[axis])
+    return [context.speller.spell(inside_test(shape, axis), point) for axis in padded_axes]
+
+
+def masked(context: Context, plan: Reduction, point: Point, value: Text, identity: str | None) -> Text:
+    """The value of an element, or the identity where the coordinate is padding."""
+    for test in inside_tests(context, plan, point):
+        value = Text(f"{test.within(4)} ? {value.within(4)} : {identity}", 3)
+    return value
 
 
 def in_register_loops(context: Context, plan: Reduction, names: Sequence[str], node: Node, taken: bool = True) -> Node:

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...ir.nodes import Assign, Combine, Effect, Use, Variable
-from ...ir.types import padded
 from ...ir.walk import statements
-from ...schedule.accesses.access import inside_test
 from ..accesses.vectors import moved_from
 from ..context import Context
 from ..shared.convert import Move, moved
@@ -17,8 +15,17 @@ from ..text.point import FIRST, Point, register
 from ..text.register_loops import axis_indices, each_register
 from ..text.unit import Assignment, Branch, Declaration, Node
 from .combine_struct import in_braces
+from .first_places import first_of_extremes
 from .levels import over_lanes, over_warps
-from .reduction import Reduction, first_value, in_register_loops, loop_names, source_point
+from .reduction import (
+    Reduction,
+    first_value,
+    has_padding,
+    in_register_loops,
+    inside_tests,
+    loop_names,
+    source_point,
+)
 
 
 def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple[Node, ...]:
@@ -34,19 +41,15 @@ def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple
     def fields(point: Point) -> str:
         texts = [context.speller.spell(operand, point) for operand in plan.operands]
         values = [in_braces(text, one.type.dtype.cuda) for text, one in zip(texts, plan.operands, strict=True)]
-        if len(plan.combination.fields) > len(values):
-            shape = plan.operands[0].type.shape
-            tests = [
-                context.speller.text(inside_test(shape, axis), point)
-                for axis in plan.axes
-                if padded(shape[axis]) != shape[axis]
-            ]
-            values.append(" && ".join(tests))
+        if has_padding(plan):
+            values.append(" && ".join(test.text for test in inside_tests(context, plan, point)))
         return f"{{{', '.join(values)}}}"
 
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, state, point)
-        own = _states_over_registers(context, plan, point, result, fields, single)
+        own = first_of_extremes(context, statement, plan, point, result, single) or _states_over_registers(
+            context, plan, point, result, fields, single
+        )
         return over_lanes(context, plan, result, own)
 
     nodes += each_register(context, plan.kept, one_kept)

@@ -165,6 +165,11 @@ def unrolled(index: str, count: str | int, body: tuple[Node, ...], start: str | 
     return Loop(f"for (int {index} = {start}; {index} < {count}; {advance})", body, unroll=True)
 
 
+def unrolled_from_behind(index: str, count: str | int, body: tuple[Node, ...]) -> Loop:
+    """The same from the last one down to the first, which has the last word."""
+    return Loop(f"for (int {index} = {count} - 1; {index} >= 0; --{index})", body, unroll=True)
+
+
 @frozen
 class Branch:
     """`if (condition) { then } else { otherwise }`, with comments that explain the two parts."""

@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...hardware import LANE_BITS, MOST_OF_THREAD, REGISTER_FILE
 from ...ir.nodes import Variable
-from .access_costs import access_cost
-from .layout import Layout, bits_of, blocked, drop_axis
+from .access_costs import access_cost, side_by_side
+from .layout import REGISTER, Layout, bits_of, blocked, drop_axis
 from .layout_problem import Node, Path, Problem
 
 # What things cost, in instructions of a thread.
 STEP = 2  # of an exchange between lanes: a shuffle and what combines
 ACROSS_WARPS = 4  # of a result by way of shared memory, besides
 BARRIERS = 60  # of an exchange between warps, whatever moves
+WORTH_SHORTER = 0.5  # of what loads cost with long runs: for less than that each vector has a test of its own
 SPILLED = 4  # of an operand or result for which there is no register, on top of what it costs anyway
 
 Alike = Callable[[Problem, Node], Sequence[Node]]  # the tiles that share a tile's layout, with itself first
@@ -32,7 +33,39 @@ def outer_layout(problem: Problem, node: Node, num_threads: int, alike: Alike, f
         return None
     fast = max(reduced, key=lambda axis: (reduced.count(axis), axis))
     layouts = _layouts(problem.shapes[node], num_threads, fast)
-    return min(layouts, key=lambda layout: _cost(problem, members, layout, alike, follow))  # the first of equals
+    best = min(layouts, key=lambda layout: _cost(problem, members, layout, alike, follow))  # the first of equals
+    return _with_short_runs(problem, members, best, alike, follow)
+
+
+def _with_short_runs(problem: Problem, members: Sequence[Node], layout: Layout, alike: Alike, follow: Follow) -> Layout:
+    """The same with runs no longer than an access along an axis, where loads gain much by neighbours that lie side by side.
+
+    A thread holds as much as before, but not in one run: of a long one each of a warp's accesses touches a line for each lane.
+    """
+    loads = [
+        (load, path)
+        for operand, path in operands_of(problem, members) if operand not in problem.answers
+        for one in alike(problem, operand) for load in problem.accesses.get(one, ()) if load.loads
+    ]  # fmt: skip
+    widths = {side_by_side(load, axis) for load, _ in loads for axis in range(len(load.info.contiguity))} - {1}
+
+    def cost(one: Layout) -> float:
+        held = [(load, follow(one, path)) for load, path in loads]
+        return sum(access_cost(load, own) for load, own in held if own is not None)
+
+    for axis in range(layout.rank) if widths else ():
+        shorter = min((_shortened(layout, axis, width) for width in sorted(widths, reverse=True)), key=cost)
+        layout = shorter if cost(shorter) < WORTH_SHORTER * cost(layout) else layout
+    return layout
+
+
+def _shortened(layout: Layout, axis: int, run: int) -> Layout:
+    """The layout with runs of so many elements along an axis, if they are longer: further registers count runs."""
+    bits = layout.axes[axis]
+    own = min(layout.run(axis), run).bit_length() - 1
+    threads = tuple(bit for bit in bits if bit != REGISTER)
+    moved = (*bits[:own], *threads, *(REGISTER,) * (len(bits) - own - len(threads)))
+    return Layout((*layout.axes[:axis], moved, *layout.axes[axis + 1 :]), layout.thread_bits)
 
 
 def _layouts(shape: tuple[int, ...], num_threads: int, fast: int) -> Iterator[Layout]:
