@@ -74,15 +74,16 @@ class Layout:
     def array_axes(self) -> tuple[int, ...]:
         """The axes of a thread's register array, outermost first: those with several registers.
 
-        The last is the one along which neighbouring threads continue a thread's run, otherwise the one with the longest run:
-        what lies side by side in memory then does so in the array as well.
+        The last is the one along which neighbouring threads continue a thread's run, be it in the row after, otherwise the one
+        with the longest run: what lies side by side in memory then does so in the array as well.
         """
         axes = [axis for axis in range(self.rank) if self.registers(axis) > 1]
 
         def rank(axis: int) -> tuple[bool, int, int]:
-            bits, run = self.axes[axis], self.run(axis)
-            length = run.bit_length() - 1
-            return run > 1 and length < len(bits) and bits[length] == 0, run, axis
+            run = self.run(axis)
+            rows = next((bits for bits in reversed(self.axes[:axis]) if bits), ())
+            behind = (self.axes[axis] + rows)[run.bit_length() - 1 :]
+            return run > 1 and behind[:1] == (0,), run, axis
 
         innermost = max(axes, key=rank, default=0)
         return (*(axis for axis in axes if axis != innermost), innermost) if axes else ()
