@@ -56,7 +56,7 @@ class Text:
 
     def within(self, precedence: int, operator: str = "") -> str:
         """The text as an operand of an operator of this precedence."""
-        both = bool(self.operator) and bool(operator) and self.operator != operator
+        both = bool(self.operator) and bool(operator) and self.operator != operator and self.precedence != UNARY
         mixed = both and (operator in MIXED or self.operator in MIXED)
         comparison = self.precedence in (9, 10) and operator in ("&&", "||")
         if self.precedence < precedence or (mixed and not comparison):
