@@ -18,9 +18,10 @@ Per axis the registers count on their own: a thread keeps `x[4][4]`, rows by col
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ...frozen import frozen
+from ...hardware import LANE_BITS
 from ...ir.types import padded
 
 REGISTER = -1
@@ -109,23 +110,27 @@ def blocked(
     run: int,
     other_runs: Mapping[int, int] | None = None,
     distances: Mapping[int, float] | None = None,
+    reduced: Collection[int] = (),
 ) -> Layout:
     """Threads side by side along `fast_axis`, `run` consecutive elements each, then along the other axes, last first.
 
     Those come first whose neighbours lie at the least of the known `distances` from each other.
     `other_runs` are the consecutive elements of a thread along other axes. What the threads cannot cover at once goes into
-    further registers; threads that find nothing left hold copies.
+    further registers; threads that find nothing left hold copies. An axis that is `reduced` leaves the warps to those behind
+    it, so that a warp has all that makes a result.
     """
     runs = {**(other_runs or {}), fast_axis: run}
     thread_bits = int(math.log2(num_threads))
     others = [axis for axis in reversed(range(len(shape))) if axis != fast_axis]
     order = [fast_axis, *sorted(others, key=lambda axis: (distances or {}).get(axis, math.inf))]
     axes: list[tuple[int, ...]] = [()] * len(shape)
-    next_bit = 0
-    for axis in order:
-        total = bits_of(shape[axis])
-        vector = min(bits_of(runs.get(axis, 1)), total)
-        threads = min(total - vector, thread_bits - next_bit)
+    next_bit, warp_bits = 0, max(thread_bits - LANE_BITS, 0)
+    vectors = [min(bits_of(runs.get(axis, 1)), bits_of(side)) for axis, side in enumerate(shape)]
+    for place, axis in enumerate(order):
+        total, vector = bits_of(shape[axis]), vectors[axis]
+        kept = sum(bits_of(shape[other]) - vectors[other] for other in order[place + 1 :] if other not in reduced)
+        left = thread_bits - next_bit - (min(kept, warp_bits) if axis in reduced and axis != fast_axis else 0)
+        threads = min(total - vector, max(left, 0))
         rest = total - vector - threads
         axes[axis] = (REGISTER,) * vector + tuple(range(next_bit, next_bit + threads)) + (REGISTER,) * rest
         next_bit += threads
