@@ -70,3 +70,17 @@ def test_what_is_negated_binds_tightest_and_a_remark_names_the_limit_alone(run_e
     text = until_done.translate("*i32:16, *i32:16, i32:16, 1024").source
     assert "while (steps < n && !found) {" in text and " && !done" in text and "(!" not in text
     assert "elements: n and the index of the first" in text
+
+
+@triton.jit
+def at_level(x_ptr, out_ptr, bits, N: tl.constexpr):
+    level = tl.program_id(0).to(tl.int64)
+    tl.store(out_ptr + level * N + tl.arange(0, N), tl.load(x_ptr + (level << bits) + tl.arange(0, N)))
+
+
+def test_wide_numbers_are_shifted_by_an_int(run_everywhere: Any) -> None:
+    x = np.arange(256, dtype=np.float32)
+    found = run_everywhere(at_level, (3,), x, np.zeros((3, 32), np.float32), 6, N=32)[1]
+    np.testing.assert_array_equal(found, x[np.arange(3)[:, None] * 64 + np.arange(32)])
+    text = at_level.translate("*fp32:16, *fp32:16, i32, 32").source
+    assert "level << bits" in text and "static_cast<long long>(bits)" not in text

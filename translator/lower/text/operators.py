@@ -73,6 +73,8 @@ def placed(spelling: str, operands: dict[str, Text]) -> Text:
         left, operator, right = match.groups()
         precedence = PRECEDENCE[operator]
         both = [operands[side[1:-1]] if side.startswith("{") else Text(side) for side in (left, right)]
+        if operator in SHIFTS and both[1].narrow:  # by how many bits may be an int for a wider number, too
+            both[1] = both[1].narrow
         first, second = both[0].within(precedence, operator), both[1].within(precedence + 1, operator)
         deciding = both[:1] if operator in SHIFTS else both
         wide = operator not in OF_BOOLS and any(one.wide for one in deciding)
