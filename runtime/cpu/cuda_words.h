@@ -79,6 +79,40 @@ TILEWRIGHT_UNCHECKED T __shfl_sync(unsigned mask, T value, int source, int width
     return tilewright::shuffled(mask, value, source, "__shfl_sync", line);
 }
 
+// What all lanes of the mask have, combined.
+namespace tilewright {
+template <typename T, typename Combine>
+TILEWRIGHT_UNCHECKED T combined_lanes(unsigned mask, T value, const char* name, int line, Combine combine)
+{
+    warp_operation(mask, name, line, &value, [combine](void** values, unsigned lanes) TILEWRIGHT_UNCHECKED {
+        const int first = __builtin_ctz(lanes);
+        T all = *static_cast<T*>(values[first]);
+        for (int lane = first + 1; lane < LANES; ++lane)
+            if (lanes >> lane & 1) all = combine(all, *static_cast<T*>(values[lane]));
+        for (int lane = first; lane < LANES; ++lane)
+            if (lanes >> lane & 1) *static_cast<T*>(values[lane]) = all;
+    });
+    return value;
+}
+}
+#define TILEWRIGHT_OVER_WARP(NAME, T, RESULT)                                                                   \
+    TILEWRIGHT_UNCHECKED inline T NAME(unsigned mask, T value, TILEWRIGHT_LINE)                                 \
+    {                                                                                                           \
+        return tilewright::combined_lanes(mask, value, #NAME, line, [](T a, T b) TILEWRIGHT_UNCHECKED {         \
+            return static_cast<T>(RESULT);                                                                      \
+        });                                                                                                     \
+    }
+TILEWRIGHT_OVER_WARP(__reduce_add_sync, unsigned, a + b)
+TILEWRIGHT_OVER_WARP(__reduce_add_sync, int, static_cast<unsigned>(a) + static_cast<unsigned>(b))   // which wraps
+TILEWRIGHT_OVER_WARP(__reduce_max_sync, unsigned, a > b ? a : b)
+TILEWRIGHT_OVER_WARP(__reduce_max_sync, int, a > b ? a : b)
+TILEWRIGHT_OVER_WARP(__reduce_min_sync, unsigned, a < b ? a : b)
+TILEWRIGHT_OVER_WARP(__reduce_min_sync, int, a < b ? a : b)
+TILEWRIGHT_OVER_WARP(__reduce_and_sync, unsigned, a & b)
+TILEWRIGHT_OVER_WARP(__reduce_or_sync, unsigned, a | b)
+TILEWRIGHT_OVER_WARP(__reduce_xor_sync, unsigned, a ^ b)
+#undef TILEWRIGHT_OVER_WARP
+
 // --------------------------------------------------------------------------------------------------------- atomics
 
 // The sanitizer must see atomics as such, so they go through the compiler's own operations on the bits.

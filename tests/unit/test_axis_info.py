@@ -23,6 +23,7 @@ OPS: dict[str, Any] = {
     "mod": np.fmod,
     "minimum": np.minimum,
     "neg": np.negative,
+    "where": np.where,
     "lt": np.less,
     "ge": np.greater_equal,
     "le": np.less_equal,
@@ -40,11 +41,15 @@ def index_expressions(draw: Any, depth: int = 3) -> Expr:
         if kind == 1:
             return Call(TILE, "broadcast", (Use(SCALAR.type, SCALAR),))
         return Literal(TILE, draw(st.sampled_from((1, 2, 3, 4, 8, 16, 24))))
-    op = draw(st.sampled_from(("add", "sub", "mul", "floordiv", "mod", "minimum", "neg")))
+    op = draw(st.sampled_from(("add", "sub", "mul", "floordiv", "mod", "minimum", "neg", "where")))
     left = draw(index_expressions(depth=depth - 1))
     if op == "neg":
         return Call(TILE, op, (left,))
     right = draw(index_expressions(depth=depth - 1))
+    if op == "where":
+        index = Call(TILE, "arange", (), (("start", 0), ("end", SIDE)))
+        bound = Literal(TILE, draw(st.sampled_from((0, 1, 4, 8, 16))))
+        return Call(TILE, op, (Call(ValueType(int1, (SIDE,)), "lt", (index, bound)), left, right))
     if op in ("floordiv", "mod"):
         right = Literal(TILE, draw(st.sampled_from((1, 2, 3, 4, 8, 16))))
     return Call(TILE, op, (left, right))

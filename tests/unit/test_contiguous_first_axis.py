@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tilewright as triton
@@ -41,6 +43,23 @@ def test_the_longest_run_is_innermost() -> None:
     registers_only = Layout(((-1,) * 6, (-1, 0, 1, 2, 3, 4)), 5)
     assert registers_only.array_axes() == (0, 1) and registers_only.vector(0) == 1 and registers_only.vector(1) == 2
     assert Layout(((), (0, 1, 2, 3, 4)), 5).array_axes() == ()
+
+
+@triton.jit
+def spread(x_ptr, y_ptr, N: tl.constexpr, PARTS: tl.constexpr):
+    rows, columns, parts = tl.arange(0, 8), tl.arange(0, N), tl.arange(0, PARTS)
+    x = tl.load(x_ptr + rows[:, None] * N + columns[None, :])
+    places = (rows[:, None, None] * N + columns[None, :, None]) * PARTS + parts[None, None, :]
+    tl.store(y_ptr + places, tl.where(parts[None, None, :] == (x & 3)[:, :, None], x[:, :, None], 0))
+
+
+def test_rows_that_threads_have_whole_are_innermost(run_everywhere: Any) -> None:
+    """A thread has all eight planes, too, but its neighbour goes on where its row of parts ends."""
+    x = np.random.default_rng(4).integers(1, 100, (8, 128)).astype(np.int32)
+    y = run_everywhere(spread, (1,), x, np.zeros((8, 128, 4), np.int32), N=128, PARTS=4)[1]
+    np.testing.assert_array_equal(y, np.where(np.arange(4) == (x & 3)[..., None], x[..., None], 0))
+    text = spread.translate("*i32:16, *i32:16, 128, 4").source
+    assert "store_vec<VEC>(y_ptr" in text
 
 
 @triton.jit

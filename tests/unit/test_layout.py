@@ -36,6 +36,15 @@ def test_the_worked_example_of_the_module() -> None:
     assert elements(layout, 33)[:5] == [(1, 4), (1, 5), (1, 6), (1, 7), (5, 4)]
 
 
+def test_an_axis_that_is_reduced_leaves_the_warps_to_others() -> None:
+    tile = blocked((4, 32, 32), 128, 2, 8, reduced={1})
+    assert tile.axes == ((5, 6), (2, 3, 4, -1, -1), (-1, -1, -1, 0, 1))
+    assert blocked((4, 32, 32), 128, 2, 8).axes == ((-1, -1), (2, 3, 4, 5, 6), (-1, -1, -1, 0, 1))
+    # Where the others have room for one warp bit only, and none but the first axis is there.
+    assert blocked((2, 32, 32), 128, 2, 8, reduced={1}).axes[:2] == ((6,), (2, 3, 4, 5, -1))
+    assert blocked((64, 64), 128, 1, 4, reduced={0}) == blocked((64, 64), 128, 1, 4)
+
+
 def test_dropping_an_axis_leaves_the_others() -> None:
     layout = blocked((16, 128), 128, 1, 4)
     rows = drop_axis(layout, 1)

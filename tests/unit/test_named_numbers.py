@@ -14,9 +14,10 @@ import tilewright.language as tl
 from tilewright.frontend.named_numbers import named
 from tilewright.frontend.values import Const
 from tilewright.ir.c_tokens import code_of
-from tilewright.ir.symbols import Name, Operation, spelled
+from tilewright.ir.symbols import Name, OfTrips, Operation, spelled
 
-PYTHON = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv}
+PYTHON = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv, "&": operator.and_,
+          "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift}  # fmt: skip
 N, M = Const(64, Name("N")), Const(16, Name("M"))
 
 
@@ -52,6 +53,32 @@ def test_sums_end_in_one_number(found: Const, text: str | None) -> None:
     assert (found.symbol and spelled(found.symbol)) == text
     if text is not None:
         assert eval(text.replace("/", "//"), {"N": 64, "M": 16, "HUGE": 2**31 - 1}) == found.value
+
+
+TRIP = Const(3, Name("corner", trips=OfTrips((0, 7), 1)))
+
+
+@pytest.mark.parametrize(
+    ("found", "text", "trips"),
+    [
+        (computed(TRIP, "&", 1), "corner & 1", OfTrips((0, 1), 1)),
+        (computed(computed(TRIP, ">>", 1), "&", 1), "(corner >> 1) & 1", OfTrips((0, 1), 1)),
+        (computed(computed(TRIP, "&", 1), "+", 2), "(corner & 1) + 2", OfTrips((2, 3), 1)),
+        (computed(2, "+", computed(TRIP, ">>", 2)), "2 + (corner >> 2)", OfTrips((2, 3), 1)),
+        (computed(computed(TRIP, "&", 1), "*", 6), "(corner & 1) * 6", OfTrips((0, 6), 6)),
+        (computed(1, "<<", TRIP), "1 << corner", OfTrips((1, 128), 1)),
+        (computed(TRIP, "<<", 4), "corner << 4", OfTrips((0, 112), 16)),
+        (computed(TRIP, "^", 4), "corner ^ 4", OfTrips((0, 7), 1)),
+        (computed(TRIP, "|", 8), "corner | 8", OfTrips((0, 15), 1)),
+        (computed(computed(TRIP, "-", 1), "&", 1), None, None),  # of -1 it would be followed wrongly
+        (computed(TRIP, "<<", 31), None, None),
+        (computed(N, "&", 1), None, None),
+    ],
+)
+def test_bits_of_a_trips_number(found: Const, text: str | None, trips: OfTrips | None) -> None:
+    assert (found.symbol and spelled(found.symbol)) == text and found.trips == trips
+    if text is not None:
+        assert eval(text, {"corner": 3}) == found.value
 
 
 def test_what_stands_in_front_of_the_number_does_not_overflow() -> None:

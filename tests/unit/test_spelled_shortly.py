@@ -49,3 +49,38 @@ def test_tiles_that_are_shared_out_among_the_same_threads(run_everywhere: Any) -
     text = of_pairs.translate("*fp32:16, *fp32:16, *fp32:16, 4, 64").source
     assert text.count("_THREADS = 32;") == 1 and "even_col" not in text
     assert "struct Extrema" in text and "= Extrema::combine(extrema, " in text
+
+
+@triton.jit
+def until_done(flag_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    done = tl.load(flag_ptr + i, mask=i < n, other=0).to(tl.int1)
+    tl.store(out_ptr + i, 1, mask=(i < n) & ~done)
+    steps, found = 0, False
+    while steps < n and not found:
+        found = tl.load(flag_ptr + steps) != 0
+        steps += 1
+    tl.store(out_ptr + n, steps)
+
+
+def test_what_is_negated_binds_tightest_and_a_remark_names_the_limit_alone(run_everywhere: Any) -> None:
+    flags = (np.arange(64) % 7 == 3).astype(np.int32)
+    found = run_everywhere(until_done, (1,), flags, np.zeros(65, np.int32), 64, BLOCK=64)[1]
+    np.testing.assert_array_equal(found, [*(1 - flags), 4])
+    text = until_done.translate("*i32:16, *i32:16, i32:16, 1024").source
+    assert "while (steps < n && !found) {" in text and " && !done" in text and "(!" not in text
+    assert "elements: n and the index of the first" in text
+
+
+@triton.jit
+def at_level(x_ptr, out_ptr, bits, N: tl.constexpr):
+    level = tl.program_id(0).to(tl.int64)
+    tl.store(out_ptr + level * N + tl.arange(0, N), tl.load(x_ptr + (level << bits) + tl.arange(0, N)))
+
+
+def test_wide_numbers_are_shifted_by_an_int(run_everywhere: Any) -> None:
+    x = np.arange(256, dtype=np.float32)
+    found = run_everywhere(at_level, (3,), x, np.zeros((3, 32), np.float32), 6, N=32)[1]
+    np.testing.assert_array_equal(found, x[np.arange(3)[:, None] * 64 + np.arange(32)])
+    text = at_level.translate("*fp32:16, *fp32:16, i32, 32").source
+    assert "level << bits" in text and "static_cast<long long>(bits)" not in text

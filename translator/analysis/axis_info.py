@@ -294,6 +294,17 @@ def _extremum(call: Call, args: list[AxisInfo]) -> AxisInfo:
     return replace(_elementwise(call, args), divisibility=divisors, nonnegative=sign)
 
 
+def _where(_: Call, args: list[AxisInfo]) -> AxisInfo:
+    """Runs that the condition does not split are those of one of the two, whichever it is."""
+    condition, *values = args
+    either = values[0].meet(values[1])
+    runs = _gcds(either.contiguity, condition.constancy)
+    divisors = tuple(either.start_divisor(a, run) for a, run in enumerate(runs))
+    return replace(
+        either, contiguity=runs, divisibility=divisors, constancy=_gcds(either.constancy, condition.constancy)
+    )
+
+
 def _cast(call: Call, args: list[AxisInfo]) -> AxisInfo:
     (arg,) = args
     wanted, source = call.type, call.args[0].type
@@ -397,6 +408,7 @@ RULES: dict[str, Rule] = {
     "and": _and,
     "minimum": _extremum,
     "maximum": _extremum,
+    "where": _where,
     "cast": _cast,
     "broadcast": _broadcast,
     "expand_dims": _expand_dims,

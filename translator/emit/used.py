@@ -8,7 +8,8 @@ from ..ir.c_tokens import identifiers
 
 # The types, functions and variables that a helper defines.
 DEFINED = re.compile(
-    r"^(?:(?:struct(?: alignas\(\d+\))?|using|template <.*> struct) (\w+)|(?:static )?__device__ [^(\[\n]*?(\w+)[(\[])",
+    r"^(?:(?:struct(?: alignas\(\d+\))?|using|template <.*> struct) (\w+)"
+    r"|(?:static )?__device__ [^(\[\n]*?(\w+)(?:<[^>]*>)?[(\[])",
     re.M,
 )
 

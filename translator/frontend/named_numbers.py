@@ -14,9 +14,12 @@ from ..language.dtypes import DType
 from .values import Const
 
 PYTHON = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv, "%": operator.mod}
+SHIFTS = {"<<": operator.lshift, ">>": operator.rshift}
+BITS = ("&", "|", "^", *SHIFTS)  # of numbers below zero, and of names of the user's, they are not followed
 OTHER_SIGN = {"+": "-", "-": "+"}
 ROUNDED = ("fp16", "bf16")  # what C converts an integer to by way of float
 EXACT_IN_FLOAT = 1 << 24
+LARGEST_SHIFT = 30  # by which 1 is one of C's `int`
 
 
 def named(left: Const, sign: str, right: Const, value: Any) -> Symbol | None:
@@ -25,6 +28,8 @@ def named(left: Const, sign: str, right: Const, value: Any) -> Symbol | None:
         return None
     if left.trips or right.trips:
         return _of_trips(left, sign, right)
+    if sign in BITS:
+        return None
     if sign in ("+", "-"):
         return _sum(left, sign, right, value)
     if sign == "*":
@@ -41,6 +46,8 @@ def _called(value: Const) -> Symbol:
 def _of_trips(left: Const, sign: str, right: Const) -> Symbol | None:
     """The expression of numbers of which trips have different ones: all trips have it in the same words."""
     (least, most, divisor), (low, high, other_divisor) = _known(left), _known(right)
+    if sign in BITS:
+        return _bits_of_trips(left, sign, right)
     if sign in ("/", "%") and (least < 0 or low <= 0):
         return None
     ends = [PYTHON[sign](one, other) for one in (least, most) for other in (low, high)]
@@ -51,6 +58,19 @@ def _of_trips(left: Const, sign: str, right: Const) -> Symbol | None:
     return (
         _operation(_called(left), sign, _called(right), OfTrips(reach, divides)) if all(map(is_c_int, reach)) else None
     )
+
+
+def _bits_of_trips(left: Const, sign: str, right: Const) -> Symbol | None:
+    """The same of bits: `corner & 1` is 0 or 1 in all trips."""
+    (least, most, divisor), (low, high, _) = _known(left), _known(right)
+    if least < 0 or low < 0 or (sign in SHIFTS and high > LARGEST_SHIFT):
+        return None
+    if sign in SHIFTS:
+        ends = [SHIFTS[sign](one, other) for one in (least, most) for other in (low, high)]
+        trips = OfTrips((min(ends), max(ends)), divisor << low if sign == "<<" else 1)
+    else:
+        trips = OfTrips((0, min(most, high) if sign == "&" else (1 << max(most, high).bit_length()) - 1), 1)
+    return Operation(sign, _called(left), _called(right), trips=trips) if is_c_int(trips.reach[1]) else None
 
 
 def _operation(left: Symbol, sign: str, right: Symbol, trips: OfTrips) -> Symbol:

@@ -29,11 +29,11 @@ BINARY: dict[str, tuple[str, Any, str]] = {
     "Divide": ("div", operator.truediv, ""),
     "FloorDivide": ("floordiv", operator.floordiv, "/"),
     "Modulo": ("mod", operator.mod, "%"),
-    "BitAnd": ("and", operator.and_, ""),
-    "BitOr": ("or", operator.or_, ""),
-    "BitXor": ("xor", operator.xor, ""),
-    "LeftShift": ("shl", operator.lshift, ""),
-    "RightShift": ("shr", operator.rshift, ""),
+    "BitAnd": ("and", operator.and_, "&"),
+    "BitOr": ("or", operator.or_, "|"),
+    "BitXor": ("xor", operator.xor, "^"),
+    "LeftShift": ("shl", operator.lshift, "<<"),
+    "RightShift": ("shr", operator.rshift, ">>"),
     "Power": ("", operator.pow, ""),
 }
 COMPARISONS: dict[str, tuple[str, Any]] = {

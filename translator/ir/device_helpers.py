@@ -70,6 +70,7 @@ HELPERS = (
     _helper("combine_state", ""),
     _helper("shuffle_state", "shuffle_xor"),
     _helper("warp_reduce"),
+    _helper("whole_warp", "", "warp_reduce"),
     _helper("reduce_to_first_lane"),
     _helper("warp_reduce_in_order"),
     _helper("swap_with_lane"),

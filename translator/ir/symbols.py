@@ -56,7 +56,7 @@ class Opposite(Symbol):
 
 @frozen
 class Operation(Symbol):
-    """`left operator right`: +, -, * and / and % as C has them."""
+    """`left operator right`: +, -, *, and /, % and what works on bits as C has them."""
 
     operator: str
     left: Symbol
@@ -119,8 +119,10 @@ def renamed(symbol: Symbol, one: Name, other: Name) -> Symbol:
 def _least_of_operands(operation: Operation) -> tuple[int, int]:
     """How tightly operands must bind to stand without parentheses."""
     own = PRECEDENCE[operation.operator]
+    if own < PRECEDENCE["+"]:
+        return ATOM, ATOM  # of bits: compilers warn of mixtures
     is_sum = operation.operator in ("+", "-")
-    return 0 if is_sum else own, own + 1 if is_sum else ATOM
+    return own, own + 1 if is_sum else ATOM
 
 
 def _within(symbol: Symbol, least: int) -> str:

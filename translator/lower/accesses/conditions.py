@@ -28,7 +28,7 @@ def why_one_test(context: Context, statement: Statement, access: Access, layout:
         if not isinstance(test, Call) or test.op not in ("lt", "ge"):
             continue
         index, limit = test.args
-        while isinstance(limit, Call) and limit.op in MOVES:
+        while isinstance(limit, Call) and (limit.op in MOVES or (limit.op == "cast" and limit.type.dtype == int64)):
             limit = limit.args[0]
         if limit.type.is_tile and not isinstance(limit, Literal):
             continue

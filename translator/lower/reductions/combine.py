@@ -7,11 +7,15 @@ generated text with a `combine` function, how a value enters it and how it leave
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...frozen import frozen
 from ...ir.nodes import Combine
-from ...language.dtypes import DType
+from ...language.dtypes import DType, int32, uint32
 from ..text.literals import literal_text
+
+# What CUDA calls the combinations that are an instruction for a whole warp of integers.
+OVER_WARPS = {"Sum": "add", "Max": "max", "Min": "min", "Xor": "xor", "Or": "or", "And": "and"}
 
 
 @frozen
@@ -27,6 +31,7 @@ class Combination:
       commutes: whether two operands in either order give the same, bit by bit. Lanes that exchange partial results
         combine them in different orders; where that tells, they must take over what one of them has found.
       adds_up: whether a reader takes the identity for what it is: zero, or all bits. Of an extremum it would be NaN.
+      over_warp: CUDA's function that combines an element of each lane of a warp; "" where it has none.
     """
 
     struct: str
@@ -36,6 +41,7 @@ class Combination:
     identity: str | None
     commutes: bool = True
     adds_up: bool = False
+    over_warp: str = ""
 
 
 def _call(name: str) -> Callable[[str, str], str]:
@@ -70,7 +76,13 @@ def neutral(word: str, dtype: DType) -> str:
 
 def known_combination(combine: Combine, dtypes: tuple[DType, ...]) -> Combination | None:
     """The combination of one tile by a known operation; None for any other."""
-    dtype = dtypes[0]
+    known = _by_operation(combine, dtypes[0])
+    if known is None or dtypes[0] not in (int32, uint32):
+        return known
+    return replace(known, over_warp=f"__reduce_{OVER_WARPS[known.struct]}_sync")
+
+
+def _by_operation(combine: Combine, dtype: DType) -> Combination | None:
     cuda = dtype.cuda
     match combine.op:
         case "sum" if dtype.is_bool():  # one bit wraps

@@ -47,6 +47,8 @@ def _by_shuffles(
     helper = _warp_helper(context, plan, everywhere)
     runs = _runs(bits)
     for first, last in reversed(runs) if plan.combination.commutes else runs:
+        if last - first == LANE_BITS - 1:
+            _ask_for_whole_warps(context, plan)
         reduce = f"{helper}<{plan.combination.struct}, {1 << last}, {1 << first}>"
         before = Assignment(result, result) if nodes or isinstance(own, tuple) else own
         nodes.append(replace(before, value=f"{reduce}({before.value})"))
@@ -64,6 +66,14 @@ def _warp_helper(context: Context, plan: Reduction, everywhere: bool) -> str:
         return context.use_helper("warp_reduce")
     context.use_helper("reduce_to_first_lane")
     return context.use_helper("warp_reduce_in_order") if everywhere else "reduce_to_first_lane"
+
+
+def _ask_for_whole_warps(context: Context, plan: Reduction) -> None:
+    """Has the file have what combines all lanes of a warp at once, where there is such an instruction."""
+    combination = plan.combination
+    if combination.over_warp:
+        values = {"struct": combination.struct, "state": combination.state, "function": combination.over_warp}
+        context.use_helper("whole_warp", f"warp_reduce of {combination.struct}", **values)
 
 
 def _runs(bits: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -93,6 +103,7 @@ def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) 
         helper = "block_reduce" if plan.over_block else "block_reduce_rows"
         for needed in ("shuffle_xor", *_within_warps(plan)):
             context.use_helper(needed)
+        _ask_for_whole_warps(context, plan)
         in_order = "" if plan.combination.commutes else "_in_order"
         helper = context.use_helper(helper, helper + in_order, barrier=context.block_barrier(), in_order=in_order)
         text, comment = f"{helper}<{plan.combination.struct}>({name}, {shared_name})", "a barrier inside"

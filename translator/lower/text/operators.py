@@ -57,7 +57,7 @@ class Text:
 
     def within(self, precedence: int, operator: str = "") -> str:
         """The text as an operand of an operator of this precedence."""
-        both = bool(self.operator) and bool(operator) and self.operator != operator
+        both = bool(self.operator) and bool(operator) and self.operator != operator and self.precedence != UNARY
         mixed = both and (operator in MIXED or self.operator in MIXED)
         comparison = self.precedence in (9, 10) and operator in ("&&", "||")
         if self.precedence < precedence or (mixed and not comparison):
@@ -74,6 +74,8 @@ def placed(spelling: str, operands: dict[str, Text]) -> Text:
         left, operator, right = match.groups()
         precedence = PRECEDENCE[operator]
         both = [operands[side[1:-1]] if side.startswith("{") else Text(side) for side in (left, right)]
+        if operator in SHIFTS and both[1].narrow:  # by how many bits may be an int for a wider number, too
+            both[1] = both[1].narrow
         first, second = both[0].within(precedence, operator), both[1].within(precedence + 1, operator)
         deciding = both[:1] if operator in SHIFTS else both
         wide = operator not in OF_BOOLS and any(one.wide for one in deciding)

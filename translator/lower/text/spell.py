@@ -19,7 +19,7 @@ from ...diagnostics import CompilationError
 from ...frozen import frozen
 from ...ir.c_operators import ATOM, UNARY
 from ...ir.nodes import Assign, Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
-from ...ir.symbols import AsFloat, Name, Symbol, precedence, spelled
+from ...ir.symbols import AsFloat, Name, Operation, Symbol, precedence, spelled
 from ...ir.walk import MOVES, used_variables
 from ...language.dtypes import DType, PointerType, int32
 from ...ops.casts import TOWARD_ZERO, cuda_cast, rounded
@@ -40,7 +40,7 @@ from .integers import (
 )
 from .literals import CONVERSIONS, literal_text
 from .needs import Used
-from .operators import INFIX, Text, added, placed, widened
+from .operators import INFIX, MIXED, Text, added, placed, widened
 from .point import Point, PointBit
 
 WRAPS = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}
@@ -387,7 +387,10 @@ class Speller:
 def symbol_text(symbol: Symbol, number: int | None = None) -> Text:
     """An integer's name or expression; `number` is its value, where that is the same in all trips."""
     binding = precedence(symbol)
-    return Text(spelled(symbol), binding, {12: "+", 13: "*"}.get(binding, ""), number)
+    operator = symbol.operator if isinstance(symbol, Operation) else ""
+    return Text(
+        spelled(symbol), binding, operator if operator in MIXED else {12: "+", 13: "*"}.get(binding, ""), number
+    )
 
 
 def _may_be_common(call: Call) -> bool:

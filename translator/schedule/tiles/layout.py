@@ -18,9 +18,10 @@ Per axis the registers count on their own: a thread keeps `x[4][4]`, rows by col
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ...frozen import frozen
+from ...hardware import LANE_BITS
 from ...ir.types import padded
 
 REGISTER = -1
@@ -74,15 +75,16 @@ class Layout:
     def array_axes(self) -> tuple[int, ...]:
         """The axes of a thread's register array, outermost first: those with several registers.
 
-        The last is the one along which neighbouring threads continue a thread's run, otherwise the one with the longest run:
-        what lies side by side in memory then does so in the array as well.
+        The last is the one along which neighbouring threads continue a thread's run, be it in the row after, otherwise the one
+        with the longest run: what lies side by side in memory then does so in the array as well.
         """
         axes = [axis for axis in range(self.rank) if self.registers(axis) > 1]
 
         def rank(axis: int) -> tuple[bool, int, int]:
-            bits, run = self.axes[axis], self.run(axis)
-            length = run.bit_length() - 1
-            return run > 1 and length < len(bits) and bits[length] == 0, run, axis
+            run = self.run(axis)
+            rows = next((bits for bits in reversed(self.axes[:axis]) if bits), ())
+            behind = (self.axes[axis] + rows)[run.bit_length() - 1 :]
+            return run > 1 and behind[:1] == (0,), run, axis
 
         innermost = max(axes, key=rank, default=0)
         return (*(axis for axis in axes if axis != innermost), innermost) if axes else ()
@@ -108,23 +110,27 @@ def blocked(
     run: int,
     other_runs: Mapping[int, int] | None = None,
     distances: Mapping[int, float] | None = None,
+    reduced: Collection[int] = (),
 ) -> Layout:
     """Threads side by side along `fast_axis`, `run` consecutive elements each, then along the other axes, last first.
 
     Those come first whose neighbours lie at the least of the known `distances` from each other.
     `other_runs` are the consecutive elements of a thread along other axes. What the threads cannot cover at once goes into
-    further registers; threads that find nothing left hold copies.
+    further registers; threads that find nothing left hold copies. An axis that is `reduced` leaves the warps to those behind
+    it, so that a warp has all that makes a result.
     """
     runs = {**(other_runs or {}), fast_axis: run}
     thread_bits = int(math.log2(num_threads))
     others = [axis for axis in reversed(range(len(shape))) if axis != fast_axis]
     order = [fast_axis, *sorted(others, key=lambda axis: (distances or {}).get(axis, math.inf))]
     axes: list[tuple[int, ...]] = [()] * len(shape)
-    next_bit = 0
-    for axis in order:
-        total = bits_of(shape[axis])
-        vector = min(bits_of(runs.get(axis, 1)), total)
-        threads = min(total - vector, thread_bits - next_bit)
+    next_bit, warp_bits = 0, max(thread_bits - LANE_BITS, 0)
+    vectors = [min(bits_of(runs.get(axis, 1)), bits_of(side)) for axis, side in enumerate(shape)]
+    for place, axis in enumerate(order):
+        total, vector = bits_of(shape[axis]), vectors[axis]
+        kept = sum(bits_of(shape[other]) - vectors[other] for other in order[place + 1 :] if other not in reduced)
+        left = thread_bits - next_bit - (min(kept, warp_bits) if axis in reduced and axis != fast_axis else 0)
+        threads = min(total - vector, max(left, 0))
         rest = total - vector - threads
         axes[axis] = (REGISTER,) * vector + tuple(range(next_bit, next_bit + threads)) + (REGISTER,) * rest
         next_bit += threads

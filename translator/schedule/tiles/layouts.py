@@ -152,9 +152,11 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
             if (contiguous, run, access.closeness(axis)) > best:
                 best_axis, best = axis, (contiguous, run, access.closeness(axis))
 
+    reduced = {axis for member in members for axis, _ in problem.reductions_of.get(member, ())}
+
     def with_runs_of(run: int) -> Layout:
         repeats = _repeats(problem, node, best_axis, per_thread // run)
-        return blocked(shape, num_threads, best_axis, run, repeats, _distances(problem, members))
+        return blocked(shape, num_threads, best_axis, run, repeats, _distances(problem, members), reduced)
 
     slices = [] if alone or any(access.repeated for access in accesses) else _loaded_in_loops(problem, members)
     return _with_best_runs(accesses, slices, best_axis, best[1], with_runs_of)
