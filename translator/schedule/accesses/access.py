@@ -62,6 +62,11 @@ class Access:
     repeats: tuple[tuple[int, int], ...] = ()
     scattered: bool = False
 
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        """All that decides about it."""
+        return (*self.tests, *(side for bound in self.bounds for side in (bound.bound, bound.index)))
+
 
 def load_operands(load: Assign) -> tuple[Expr, Expr | None, Expr | None]:
     """Pointer, mask and other of a load."""
@@ -113,7 +118,7 @@ def plan_access(
         aligned = max(info.divisibility[axis] // itemsize, 1)
         width = min(widest(axis), info.contiguity[axis], aligned, ACCESS_BYTES // itemsize)
         while width > best.width:
-            access = _try_width(axis, width, parts, facts, environment)
+            access = of_width(axis, width, parts, facts, environment)
             if access is not None:
                 best = access
                 break
@@ -123,8 +128,7 @@ def plan_access(
 
 def with_repeats(access: Access, pointer: Expr, layout: Layout, environment: Mapping[Variable, AxisInfo]) -> Access:
     """The access with the runs of a thread's registers that are the same in memory, and whose mask is the same."""
-    parts = [pointer, *access.tests, *(part for bound in access.bounds for part in (bound.bound, bound.index))]
-    infos = [axis_info(part, environment) for part in parts]
+    infos = [axis_info(part, environment) for part in (pointer, *access.parts)]
     found = []
     for axis in range(layout.rank):
         same = min(info.constancy[axis] for info in infos)
@@ -134,9 +138,10 @@ def with_repeats(access: Access, pointer: Expr, layout: Layout, environment: Map
     return replace(access, repeats=tuple(found))
 
 
-def _try_width(
+def of_width(
     axis: int, width: int, parts: list[Expr], facts: Facts, environment: Mapping[Variable, AxisInfo]
 ) -> Access | None:
+    """An access of so many elements along an axis, under a mask of these parts; None where these do not allow it."""
     tests, bounds = [], []
     for part in parts:
         if axis_info(part, environment).constancy[axis] % width == 0:
