@@ -21,12 +21,12 @@ from itertools import groupby
 from math import gcd
 
 from ...analysis.axis_info import AxisInfo, axis_info, power_of_two_divisor
-from ...analysis.doubled_tiles import Count, Doubling
+from ...analysis.doubled_tiles import Count, Doubling, known_number
 from ...analysis.facts import Facts
 from ...analysis.masks import conjuncts
 from ...frozen import frozen
 from ...hardware import ACCESS_BYTES
-from ...ir.nodes import Assign, Kernel, Literal, Statement, Variable
+from ...ir.nodes import Assign, Kernel, Statement, Variable
 from ...ir.structured import assigns, is_quiet
 from ...ir.walk import assigned_variables, blocks, used_variables
 from ..tiles.layout import Layout
@@ -50,7 +50,7 @@ def windows_of_records(
     """For each group of loads its window, and at which element of this each load begins."""
     counting = Doubling(kernel)
     for block in blocks(kernel.body):
-        for together in _together(block, facts, counting):
+        for together in loads_together(block, facts, counting):
             for fields in _side_by_side(together, block):
                 layout = layouts.get(fields[0].load.target)
                 if layout is None or any(layouts.get(one.load.target) != layout for one in fields):
@@ -62,8 +62,10 @@ def windows_of_records(
                     yield {one.load: one.count.number - first for one in in_order}, window
 
 
-def _together(block: Sequence[Statement], facts: Facts, counting: Doubling) -> Iterator[list[Field]]:
-    """Loads that count alike from one place on, under one mask, in the order in which they stand, between other accesses."""
+def loads_together(
+    block: Sequence[Statement], facts: Facts, counting: Doubling, under_one_mask: bool = True
+) -> Iterator[list[Field]]:
+    """Loads that count alike from one place on, in the order in which they stand, between other accesses."""
     found: dict[object, list[Field]] = {}
     for place, statement in enumerate(block):
         if not assigns(statement, "load") and not is_quiet(statement):
@@ -76,34 +78,34 @@ def _together(block: Sequence[Statement], facts: Facts, counting: Doubling) -> I
             if count is not None and count.step > 0:
                 count = _with_known_numbers(count)
                 parts = frozenset(Counter(count.parts).items())  # in whatever order they are added
-                key = (statement.target.type, pointer.type, mask, count.step, parts)
+                key = (statement.target.type, pointer.type, under_one_mask and mask, count.step, parts)
                 found.setdefault(key, []).append(Field(statement, place, count))
     yield from found.values()
 
 
 def _with_known_numbers(count: Count) -> Count:
     """The same count, in which numbers that have names are numbers as well, unless each trip has its own."""
-    known = [part for part in count.parts if isinstance(part, Literal) and part.trips is None]
-    parts = tuple(part for part in count.parts if part not in known)
-    return replace(count, number=count.number + sum(int(part.value) for part in known), parts=parts)
+    values = [(part, known_number(part)) for part in count.parts]
+    number = count.number + sum(value for _, value in values if value is not None)
+    return replace(count, number=number, parts=tuple(part for part, value in values if value is None))
 
 
 def _side_by_side(fields: list[Field], block: Sequence[Statement]) -> Iterator[list[Field]]:
     """Those that can be loaded where the first stands and follow each other in memory, in that order."""
     moved: dict[int, Field] = {}
-    changed = set[Variable]()
-    before = fields[0].place
     for one in fields:
-        changed.update(
-            variable for statement in block[before : one.place] for variable in assigned_variables(statement)
-        )
-        before = one.place
         read = (*one.load.value.args, *one.count.parts)  # type: ignore[attr-defined]
+        changed = changed_between(fields[0], one, block)
         if changed.isdisjoint(variable for part in read for variable in used_variables(part)):
             moved.setdefault(one.count.number, one)
     for _, run in groupby(enumerate(sorted(moved)), key=lambda item: item[1] - item[0]):
         if len(numbers := [number for _, number in run]) > 1:
             yield [moved[number] for number in numbers]
+
+
+def changed_between(first: Field, later: Field, block: Sequence[Statement]) -> set[Variable]:
+    """What is assigned from one load on until another."""
+    return {variable for statement in block[first.place : later.place] for variable in assigned_variables(statement)}
 
 
 def _window(fields: list[Field], layout: Layout, facts: Facts) -> Window | None:

@@ -85,6 +85,16 @@ class Window:
 
 
 @frozen
+class Neighbours:
+    """The elements of a load that another tile has: of each run along an axis, those `by` further on that lie in it."""
+
+    tile: Variable
+    axis: int
+    run: int
+    by: int
+
+
+@frozen
 class Windows:
     """All windows of a kernel.
 
@@ -93,13 +103,16 @@ class Windows:
         first load of a block that takes from it.
       taken: of a load that takes its elements from a window: which, and from which element on.
       unread: variables that only the addresses and masks of such loads are made of.
+      neighbours: of a load that asks memory for some elements only, which tile has the others.
     """
 
     ahead: Mapping[Statement, tuple[Window, ...]] = field(default_factory=dict)
     taken: Mapping[Statement, tuple[Window, Symbol]] = field(default_factory=dict)
     unread: frozenset[Variable] = frozenset()
+    neighbours: Mapping[Statement, Neighbours] = field(default_factory=dict)
 
     @property
     def arrays(self) -> frozenset[Variable]:
-        """The tiles that are taken from windows."""
-        return frozenset(s.target for s in self.taken if isinstance(s, Assign))
+        """The tiles that are taken from windows, or share elements with their neighbours: arrays, whatever they are made of."""
+        shared = {s.target for s in (*self.taken, *self.neighbours) if isinstance(s, Assign)}
+        return frozenset((*shared, *(own.tile for own in self.neighbours.values())))

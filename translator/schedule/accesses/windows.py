@@ -30,6 +30,7 @@ from ...ir.types import ValueType
 from ...ir.walk import MOVES, next_key, reachable, read_variables, statements, subexpressions, used_variables
 from ..tiles.layout import Layout
 from .access import Access, load_operands, plan_access
+from .neighbours import own_neighbours
 from .records import windows_of_records
 from .trip_loads import COUNTER, FewTrips, Moves, TripLoad, loads_of_loops, moves_along
 from .window import MOST_REGISTERS, Middle, Window, Windows
@@ -61,7 +62,8 @@ def choose_windows(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layo
         if taken.keys().isdisjoint(starts):
             ahead[window.load] = (window,)
             taken |= {load: (window, Number(start)) for load, start in starts.items()}
-    return Windows(ahead, taken, _unread(kernel, ahead, taken)) if taken else Windows()
+    neighbours = own_neighbours(kernel, facts, layouts, taken)
+    return Windows(ahead, taken, _unread(kernel, ahead, taken) if taken else frozenset(), neighbours)
 
 
 def _window(
