@@ -187,7 +187,7 @@ def _whole_vectors(
     test: Text | None,
 ) -> tuple[Node, ...]:
     """All elements of a window by vectors, if a test holds."""
-    name, several = context.width_constant(window.vector), window.length > window.vector
+    name, several = context.constants.width(window.vector), window.length > window.vector
     place = infix(Text(inner), "*", Text(name)) if several else ZERO
     source = infix(source, "+", place) if several else source
     vector = vector_within(

@@ -9,6 +9,7 @@ from ...ir.nodes import Assign, Call, Kernel, Statement, Variable
 from ..blocks import lower_program
 from ..context import Context
 from ..control_flow import repeated
+from ..text.constants import grid_word
 from ..text.unit import Loop, Node
 
 
@@ -36,6 +37,6 @@ def each_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, 
     )  # programs do not wait for others
     for axis in range(axes):
         program, count = (context.launch_word(op, axis) for op in ("program_id", "num_programs"))
-        first, step = f"blockIdx.{'xyz'[axis]}", f"gridDim.{'xyz'[axis]}"
+        first, step = (grid_word(op, axis) for op in ("program_id", "num_programs"))
         body = (Loop(f"for (int {program} = {first}; {program} < {count}; {program} += {step})", body),)
     return body

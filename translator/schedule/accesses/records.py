@@ -117,7 +117,7 @@ def _window(fields: list[Field], layout: Layout, facts: Facts) -> Window | None:
     other = Counter(load_operands(one.load)[2] for one in fields).most_common(1)[0][0]
     known, itemsize = facts.environments[first], first.target.type.dtype.itemsize
     for run in {layout.run(axis) if span + 1 == stride else 1: None, 1: None}:
-        access = of_width(axis, run, conjuncts(mask, facts), facts, known)
+        access = of_width(axis, run, conjuncts(mask, facts), facts.at(first))
         elements = run * (span + 1)
         alignment = gcd(_divisor(start.count, itemsize, known), stride * run * itemsize)
         vector = gcd(elements, max(power_of_two_divisor(alignment) // itemsize, 1), ACCESS_BYTES // itemsize)
