@@ -74,6 +74,9 @@ class Doubling:
                 return _changed(self.count(inner), lambda part: _as(part, expr.type.element))
             case Call(op="add" | "ptr_add", args=(left, right)):
                 return _added(self.count(left), self.count(right))
+            case Call(op="sub", args=(left, right)) if (taken := _number(right)) is not None:
+                number = replace(taken, type=taken.type.with_shape(()))
+                return _added(self.count(left), _constant(Call(number.type, "neg", (number,))))
             case Call(op="mul", args=(left, right)):
                 factor, other = (left, right) if _number(left) is not None else (right, left)
                 return _multiplied(self.count(other), _number(factor))
@@ -155,6 +158,8 @@ def _constant(expr: Expr) -> Count:
     if isinstance(expr, Literal):
         scalar = replace(expr, type=expr.type.with_shape(()))
         return Count(parts=(scalar,)) if expr.symbol is not None else Count(number=int(expr.value))
+    if isinstance(expr, Call) and expr.op == "neg" and (number := known_number(expr)) is not None:
+        return Count(number=number) if expr.args[0].symbol is None else Count(parts=(expr,))  # type: ignore[attr-defined]
     if isinstance(expr, Call) and expr.op in ("add", "ptr_add"):
         found = _added(*map(_constant, expr.args))
         return found if found is not None and found.number else Count(parts=(expr,))
@@ -165,6 +170,16 @@ def _added(one: Count | None, other: Count | None) -> Count | None:
     if one is None or other is None:
         return None
     return Count(one.step + other.step, one.number + other.number, (*one.parts, *other.parts))
+
+
+def known_number(expr: Expr) -> int | None:
+    """The integer that a scalar is, or the opposite of one that it names, where it is one in every trip of a static loop."""
+    match expr:
+        case Literal(value=int(value), trips=None):
+            return int(value)
+        case Call(op="neg", args=(Literal(value=int(value), trips=None),)):
+            return -int(value)
+    return None
 
 
 def _number(expr: Expr) -> Literal | None:

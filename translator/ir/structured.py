@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
-from .nodes import Assign, Call, Expr, Statement, Use, Variable
+from .nodes import Assign, Call, CallFunction, Expr, Note, Statement, Use, Variable
 from .walk import REARRANGES, subexpressions, used_variables
 
 STRUCTURED = frozenset(
@@ -57,3 +57,12 @@ def is_promise_alone(statement: Assign) -> bool:
     while isinstance(value, Call) and value.op == "hint":
         value = value.args[0]
     return value is not statement.value and isinstance(value, Use) and value.variable is statement.target
+
+
+def is_quiet(statement: Statement) -> bool:
+    """Whether a statement touches no memory, has threads wait for no others, and is no boundary of a trip."""
+    if isinstance(statement, Note):
+        return statement.trip is None
+    if not isinstance(statement, Assign) or any(isinstance(p, CallFunction) for p in subexpressions(statement.value)):
+        return False
+    return is_elementwise(statement.value) or assigns(statement, "dot", "reduce", "repack")

@@ -15,7 +15,8 @@ from ..hardware import WARP_SIZE
 from ..ir.nodes import Kernel, Statement
 from .accesses.coalesced import coalesce
 from .accesses.small_offsets import small_offsets
-from .accesses.windows import Windows, choose_windows
+from .accesses.window import Windows
+from .accesses.windows import choose_windows
 from .named_blocks import BlockUse, named_blocks
 from .plan import Conversion, Schedule
 from .products.computed_operands import with_computed_operands

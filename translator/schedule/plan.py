@@ -10,7 +10,7 @@ from ..frozen import frozen
 from ..hardware import MOST_OF_THREAD, REGISTER_FILE, WARP_SIZE, WARPGROUP
 from ..ir.nodes import Statement, Variable
 from .accesses.small_offsets import SmallOffsets
-from .accesses.windows import Windows
+from .accesses.window import Windows
 from .products.dot_plan import DotPlan
 from .products.shared_tiles import SharedTile
 from .staging.block_copies import BlockCopy

@@ -20,6 +20,7 @@ from ..text.point import Point
 from ..text.unit import Assignment, Branch, Line, Node
 from .conditions import all_tests
 from .found_offsets import found_offsets
+from .neighbours import neighbour
 
 
 def loaded_element(context: Context, statement: Assign, access: Access) -> tuple[tuple[Node, ...], Callable[..., Text]]:
@@ -42,11 +43,16 @@ def loaded_element(context: Context, statement: Assign, access: Access) -> tuple
     def one(point: Point, place: str = "") -> Text:
         condition = all_tests(context, access, point, None if load else target)
         otherwise = fallback_text(context, other, target.type, point) if condition else Text("")
+        held = neighbour(context, statement, point) if not place else None
         if condition and load:
-            return Text(f"{load}({context.speller.text(pointer, point)}, {condition.text}, {otherwise.text})")
+            loaded = Text(f"{load}({context.speller.text(pointer, point)}, {condition.text}, {otherwise.text})")
+            return (
+                held(loaded, lambda own: chosen(context, condition, own, other, target.type, point)) if held else loaded
+            )
         value = Text(place) if place else found[1](point) if found else element_text(context, pointer, point)
         if bools:
             value = Text(f"{value.within(9)} != 0", 9)
+        value = held(value, lambda own: own) if held else value
         if condition and target not in context.schedule.functions:
             return chosen(context, condition, value, other, target.type, point)
         return Text(f"{condition.within(4)} ? {value.within(4)} : {otherwise.within(3)}", 3) if condition else value

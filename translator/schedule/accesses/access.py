@@ -61,6 +61,11 @@ class Access:
     repeats: tuple[tuple[int, int], ...] = ()
     scattered: bool = False
 
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        """All that decides about it."""
+        return (*self.tests, *(side for bound in self.bounds for side in (bound.bound, bound.index)))
+
 
 def load_operands(load: Assign) -> tuple[Expr, Expr | None, Expr | None]:
     """Pointer, mask and other of a load."""
@@ -117,7 +122,7 @@ def plan_access(
         aligned = max(info.divisibility[axis] // itemsize, 1)
         width = min(widest(axis), info.contiguity[axis], aligned, ACCESS_BYTES // itemsize)
         while width > best.width:
-            access = _try_width(axis, width, parts, here)
+            access = of_width(axis, width, parts, here)
             if access is not None:
                 best = access
                 break
@@ -127,8 +132,7 @@ def plan_access(
 
 def _with_repeats(access: Access, pointer: Expr, layout: Layout, here: FactsAt) -> Access:
     """The access with the runs of a thread's registers that are the same in memory, and whose mask is the same."""
-    parts = [pointer, *access.tests, *(part for bound in access.bounds for part in (bound.bound, bound.index))]
-    infos = [here.info(part) for part in parts]
+    infos = [here.info(part) for part in (pointer, *access.parts)]
     found = []
     for axis in range(layout.rank):
         same = min(info.constancy[axis] for info in infos)
@@ -138,7 +142,8 @@ def _with_repeats(access: Access, pointer: Expr, layout: Layout, here: FactsAt) 
     return replace(access, repeats=tuple(found))
 
 
-def _try_width(axis: int, width: int, parts: list[Expr], here: FactsAt) -> Access | None:
+def of_width(axis: int, width: int, parts: list[Expr], here: FactsAt) -> Access | None:
+    """An access of so many elements along an axis, under a mask of these parts; None where these do not allow it."""
     tests, bounds = [], []
     for part in parts:
         if here.info(part).constancy[axis] % width == 0:

@@ -241,12 +241,12 @@ def _load(statement: Statement, values: Mapping[Variable, Expr | None], facts: F
     if not isinstance(statement, Assign) or not isinstance(statement.value, Call) or statement.value.op != "load":
         return None
     call = statement.value
-    parts = [_expanded(part, values, facts) for part in call.args[:2]] if _is_plain(call) else [None]
+    parts = [_expanded(part, values, facts) for part in call.args[:2]] if is_plain(call) else [None]
     known = tuple(_folded(part) for part in parts if part is not None)
     return TripLoad(statement, known, call.args[2:]) if len(known) == len(parts) else None
 
 
-def _is_plain(load: Call) -> bool:
+def is_plain(load: Call) -> bool:
     """Whether a load brings a tile whose sides are not padded, by plain accesses, and one number where its mask is false."""
     other, shape = load.args[2:], load.type.shape
     whole = load.type.is_tile and all(padded(side) == side for side in shape)

@@ -13,7 +13,7 @@ Example, `v = tl.load(p + c + dc, mask=c + dc < W)`, runs of 4 elements:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import count, pairwise
@@ -21,7 +21,6 @@ from itertools import count, pairwise
 from ...analysis.facts import Facts, FactsAt
 from ...analysis.masks import conjuncts
 from ...analysis.moved import Moved, Term, with_numbers
-from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Statement, Use, Variable
 from ...ir.rewrite import with_operands
 from ...ir.structured import is_elementwise
@@ -29,85 +28,13 @@ from ...ir.symbols import Number, Operation, Symbol, mentions
 from ...ir.types import ValueType
 from ...ir.walk import MOVES, next_key, reachable, read_variables, statements, subexpressions, used_variables
 from ..tiles.layout import Layout
-from .access import Access, plan_access
+from .access import Access, load_operands, plan_access
+from .neighbours import own_neighbours
+from .records import windows_of_records
 from .trip_loads import COUNTER, FewTrips, Moves, TripLoad, loads_of_loops, moves_along
+from .window import MOST_REGISTERS, Middle, Window, Windows
 
-MOST_REGISTERS = 96  # of a thread for the windows of one loop: they are used up trip by trip
-WORD_BITS = 32
 WORTH = (3, 4)  # a window loads at most this share of what the trips would
-
-
-@frozen
-class Middle:
-    """The elements of a window that an access brings all at once: as many as a run has.
-
-    Attributes:
-      start: the first of them.
-      pointer: theirs.
-      access: what decides about them.
-    """
-
-    start: int
-    pointer: Expr
-    access: Access
-
-
-@frozen
-class Window:
-    """The elements that a load asks for in all trips of a loop.
-
-    Attributes:
-      load: that of the first trip.
-      axis: the axis along which trips move.
-      run: how many neighbours along it a thread holds side by side.
-      span: how many elements more than these a window has.
-      pointer: of an element, or a vector along another axis, where the indices that move are `places`.
-      access: what decides about it.
-      places: for each such index a scalar of its own, with what it is at the window's first element.
-      middle: those of its elements that are loaded by a vector.
-      named: what address and mask make of the places more than once: a scalar for each, with what it is.
-      counter: the variable of the loop, whose trips are one statement; None for a static loop.
-    """
-
-    load: Assign
-    axis: int
-    run: int
-    span: int
-    pointer: Expr
-    access: Access
-    places: tuple[tuple[Variable, Expr], ...]
-    middle: Middle | None
-    named: tuple[tuple[Variable, Expr], ...] = ()
-    counter: Variable | None = None
-
-    def registers(self, layout: Layout) -> int:
-        """How many of a thread its windows take, in the layout of the tile."""
-        words = max(self.load.target.type.dtype.bits, WORD_BITS) // WORD_BITS
-        return layout.num_registers // self.run * (self.run + self.span) * words
-
-    def accesses(self, layout: Layout) -> int:
-        """How often a thread asks memory for all its windows, in the layout of the tile."""
-        return layout.num_registers // self.run // self.access.width * (self.span + (1 if self.middle else self.run))
-
-
-@frozen
-class Windows:
-    """All windows of a kernel.
-
-    Attributes:
-      ahead: those that are loaded where a loop begins: by it, or by the note of a static loop's first trip.
-      taken: of a load that takes its elements from a window: which, and from which element on.
-      unread: variables that only the addresses and masks of such loads are made of.
-    """
-
-    ahead: Mapping[Statement, tuple[Window, ...]] = field(default_factory=dict)
-    taken: Mapping[Statement, tuple[Window, Symbol]] = field(default_factory=dict)
-    unread: frozenset[Variable] = frozenset()
-
-    @property
-    def arrays(self) -> frozenset[Variable]:
-        """The tiles that are taken from windows."""
-        return frozenset(s.target for s in self.taken if isinstance(s, Assign))
 
 
 def choose_windows(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> Windows:
@@ -126,12 +53,16 @@ def choose_windows(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layo
             found = _window(loads, loop, layout, room, facts, keys)
             if found is not None:
                 room -= found[0].registers(layout)
-                window = replace(found[0], counter=counter)
-                here.append(window)
-                taken |= {load.load: (window, start) for load, start in zip(loads, found[1], strict=True)}
+                here.append(replace(found[0], counter=counter))
+                taken |= {load.load: (here[-1], start) for load, start in zip(loads, found[1], strict=True)}
         if here:
             ahead[loop.begin] = tuple(here)
-    return Windows(ahead, taken, _unread(kernel, ahead, taken)) if taken else Windows()
+    for starts, window in windows_of_records(kernel, facts, layouts):
+        if taken.keys().isdisjoint(starts):
+            ahead[window.load] = (window,)
+            taken |= {load: (window, Number(start)) for load, start in starts.items()}
+    neighbours = own_neighbours(kernel, facts, layouts, taken)
+    return Windows(ahead, taken, _unread(kernel, ahead, taken) if taken else frozenset(), neighbours)
 
 
 def _window(
@@ -326,7 +257,7 @@ def _unread(
     needed = [
         variable
         for window in (window for windows in ahead.values() for window in windows)
-        for expr in (window.pointer, *window.access.tests, *(is_ for _, is_ in (*window.places, *window.named)))
+        for expr in (window.pointer, *window.access.parts, *(is_ for _, is_ in (*window.places, *window.named)))
         for variable in used_variables(expr)
     ]
     steps: dict[Variable, set[Variable]] = {}
@@ -335,4 +266,6 @@ def _unread(
             steps.setdefault(statement.target, set()).update(read_variables(statement))
         elif statement not in taken:
             needed += read_variables(statement)
+        elif taken[statement][0].vector and (mask := load_operands(statement)[1]) is not None:  # type: ignore[arg-type]
+            needed += used_variables(mask)
     return frozenset(steps.keys() - reachable(needed, steps))

@@ -17,9 +17,9 @@ from dataclasses import field, replace
 from ...analysis.doubled_tiles import Count, Doubling
 from ...analysis.facts import needed_variables
 from ...frozen import frozen
-from ...ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Note, Origin, Statement, Use, Variable
+from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Note, Origin, Statement, Use, Variable
 from ...ir.rewrite import with_replaced
-from ...ir.structured import assigns, is_elementwise
+from ...ir.structured import assigns, is_quiet
 from ...ir.tiles import joined, selected
 from ...ir.types import padded
 from ...ir.walk import assigned_variables, blocks, expressions, next_key, statements, subexpressions
@@ -91,7 +91,7 @@ def _pairs(block: tuple[Statement, ...], doubling: Doubling) -> Iterator[Pair]:
         if access is not None or assigns(statement, "load"):  # may stand between other loads, but not between stores
             op = "load" if access is None else access.call.op
             waiting = [one for one in waiting if one.call.op == op]
-        elif not _is_quiet(statement):
+        elif not is_quiet(statement):
             waiting = []
         if access is not None:
             pair = next(filter(None, (_pair(one, access, doubling) for one in waiting)), None)
@@ -120,15 +120,6 @@ def _access(statement: Statement, doubling: Doubling) -> Half | None:
     count = doubling.count(pointer)
     targets = statement.targets if isinstance(statement, Assign) else ()
     return Half(statement, targets, call, count) if count is not None and count.step == 2 else None
-
-
-def _is_quiet(statement: Statement) -> bool:
-    """Whether a statement touches no memory, has threads wait for no others, and is no boundary of a trip."""
-    if isinstance(statement, Note):
-        return statement.trip is None
-    if not isinstance(statement, Assign) or any(isinstance(p, CallFunction) for p in subexpressions(statement.value)):
-        return False
-    return is_elementwise(statement.value) or assigns(statement, "dot", "reduce", "repack")
 
 
 def _pair(first: Half, second: Half, doubling: Doubling) -> Pair | None:
