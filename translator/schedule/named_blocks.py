@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..artifact import Target
 from ..frozen import frozen
 from ..ir.nodes import Statement
-from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads, names_one_block
+from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_first_loads, blocks_for_loads, names_one_block
 from .products.dot_plan import Dots
 from .staging.own_stages import blocks_beside_stages
 from .staging.ring_plan import Rings
@@ -29,6 +29,7 @@ class BlockUse:
       beside_tiles: how many blocks have room for the tiles that they keep in shared memory.
       beside_stages: how many have room for the stages of their rings as well.
       waiting: the statements in which threads wait for each other.
+      of_all_trips: registers of a thread for what all trips of a loop load in front of it.
     """
 
     target: Target
@@ -37,6 +38,7 @@ class BlockUse:
     beside_tiles: int
     beside_stages: int
     waiting: frozenset[Statement]
+    of_all_trips: int
 
 
 def named_blocks(kept: Kept, problem: Problem, dots: Dots, rings: Rings, use: BlockUse, asked: int) -> int | None:
@@ -46,6 +48,7 @@ def named_blocks(kept: Kept, problem: Problem, dots: Dots, rings: Rings, use: Bl
         or (asked if rings.has_producer or asked > 1 else None)
         or _blocks_for_tiles(kept, problem, use, bool(dots.plans))
         or blocks_beside_stages(kept.arrays, rings, use.num_threads, use.beside_stages, use.target)
+        or blocks_for_first_loads(use.of_all_trips, use.peak, use.num_threads)
         or names_one_block(kept.arrays.kernel, dots, rings, use.waiting, use.beside_stages, use.num_threads)
     )
     return min(int(wanted), use.target.resident_blocks(use.num_threads)) if wanted else None

@@ -67,6 +67,14 @@ def blocks_for_all_loads(
     return max(fit, min(REGISTER_FILE // (at_once * num_threads), 2), 1)
 
 
+def blocks_for_first_loads(of_all_trips: int, peak: int, num_threads: int) -> int | None:
+    """Blocks to leave room for where the loads of all trips come first (`first_loads.py`), so many registers of a thread.
+
+    No more than that is under way in any order, and each further block hides what the loop waits for.
+    """
+    return max(REGISTER_FILE // ((peak + of_all_trips + ADDRESSES) * num_threads), 1) if of_all_trips else None
+
+
 def names_one_block(
     kernel: Kernel, dots: Dots, rings: Rings, waiting: Set[Statement], blocks_by_shared: int, num_threads: int
 ) -> bool:
