@@ -82,3 +82,32 @@ def test_a_loop_whose_threads_go_on_by_themselves_has_all_registers() -> None:
     assert "(for the next iteration)" in alone.source
     assert "__launch_bounds__(NUM_THREADS, 1)" in alone.source
     assert "__launch_bounds__(NUM_THREADS)" in together.source, "threads wait for each other: more blocks hide that"
+
+
+@triton.jit
+def columns_kernel(x_ptr, out_ptr, scale_ptr, M, N, ROWS: tl.constexpr, COLS: tl.constexpr, REDUCES: tl.constexpr):
+    m, n = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.program_id(1) * COLS + tl.arange(0, COLS)
+    x = tl.load(x_ptr + m[:, None] * N + n[None, :]).to(tl.float32)
+    if REDUCES:
+        scale = tl.max(tl.abs(x), 0)
+        x = x * 120 / scale[None, :]
+        tl.store(scale_ptr + tl.program_id(0) * N + n, scale)
+    tl.store(out_ptr + n[None, :] * M + m[:, None], x.to(tl.int8))
+
+
+def test_what_threads_load_for_one_another_and_reduce_has_room(run_everywhere: Any) -> None:
+    """The compiler, which takes as few registers as it can, puts loads behind stores to shared memory."""
+    signature = "*fp16:16, *i8:16, *fp32:16, i32:16, i32:16"
+    sizes = {"large": "128, 64, True", "small": "64, 64, True", "without": "128, 64, False"}
+    texts = {size: columns_kernel.translate(f"{signature}, {named}") for size, named in sizes.items()}
+    assert {size: "MIN_BLOCKS" in text.source for size, text in texts.items()} == {
+        "large": True, "small": False, "without": False
+    }  # fmt: skip
+    assert "constexpr int MIN_BLOCKS = 6; " in texts["large"].source
+    if nvrtc.is_available():
+        assert nvrtc.compile_text(texts["large"]).spill_bytes == 0
+    x = np.random.default_rng(6).integers(1, 5, (128, 128)).astype(np.float16)
+    arguments = x, np.zeros((128, 128), np.int8), np.zeros((1, 128), np.float32), 128, 128
+    found = run_everywhere(columns_kernel, (1, 2), *arguments, ROWS=128, COLS=64, REDUCES=True)
+    np.testing.assert_array_equal(found[2][0], x.max(0))
+    np.testing.assert_array_equal(found[1], (x.astype(int) * 120 // x.max(0).astype(int)).T)

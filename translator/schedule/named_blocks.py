@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from ..artifact import Target
 from ..frozen import frozen
-from ..ir.nodes import Statement
-from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_first_loads, blocks_for_loads, names_one_block
+from ..ir.nodes import Assign, Statement, Variable
+from ..ir.structured import assigns
+from ..ir.walk import statements
+from .accesses.loads_in_flight import (
+    blocks_for_all_loads,
+    blocks_for_first_loads,
+    blocks_for_loads,
+    blocks_for_moved_loads,
+    names_one_block,
+)
 from .products.dot_plan import Dots
 from .staging.own_stages import blocks_beside_stages
 from .staging.ring_plan import Rings
+from .tiles.held_tiles import HeldTiles
 from .tiles.kept_tiles import Kept
 from .tiles.layout_problem import Problem
 from .tiles.recomputed import is_straight, needed_at_once
@@ -29,6 +38,7 @@ class BlockUse:
       beside_tiles: how many blocks have room for the tiles that they keep in shared memory.
       beside_stages: how many have room for the stages of their rings as well.
       waiting: the statements in which threads wait for each other.
+      moved: the tiles that statements need in another layout than the one they are held in.
       of_all_trips: registers of a thread for what all trips of a loop load in front of it.
     """
 
@@ -38,6 +48,7 @@ class BlockUse:
     beside_tiles: int
     beside_stages: int
     waiting: frozenset[Statement]
+    moved: frozenset[Variable]
     of_all_trips: int
 
 
@@ -62,7 +73,20 @@ def _blocks_for_tiles(kept: Kept, problem: Problem, use: BlockUse, has_dots: boo
     held = kept.arrays
     if is_straight(held.kernel, ("reduce",)):
         at_once = needed_at_once(held)
-        if not use.waiting and is_straight(held.kernel):
+        reduces = not is_straight(held.kernel)
+        if not use.waiting and not reduces:
             return blocks_for_all_loads(at_once, problem, held.layouts, use.num_threads)
         crowded = needs_whole_multiprocessor(at_once, use.num_threads)
+        if (
+            reduces
+            and not crowded
+            and (wanted := blocks_for_moved_loads(_moved(held, use), held.layouts, use.num_threads))
+        ):
+            return wanted
     return 1 if crowded else blocks_for_loads(held, use.waiting, use.peak, use.num_threads)
+
+
+def _moved(held: HeldTiles, use: BlockUse) -> list[Variable]:
+    """What a thread loads for other threads."""
+    loads = (s.target for s in statements(held.kernel.body) if isinstance(s, Assign) and assigns(s, "load"))
+    return [tile for tile in loads if tile in use.moved and tile in held.layouts]
