@@ -14,7 +14,7 @@ from .accesses.loads_in_flight import (
     blocks_for_all_loads,
     blocks_for_first_loads,
     blocks_for_loads,
-    blocks_for_moved_loads,
+    blocks_for_reduced_loads,
     names_one_block,
 )
 from .products.dot_plan import Dots
@@ -38,7 +38,6 @@ class BlockUse:
       beside_tiles: how many blocks have room for the tiles that they keep in shared memory.
       beside_stages: how many have room for the stages of their rings as well.
       waiting: the statements in which threads wait for each other.
-      moved: the tiles that statements need in another layout than the one they are held in.
       of_all_trips: registers of a thread for what all trips of a loop load in front of it.
     """
 
@@ -48,7 +47,6 @@ class BlockUse:
     beside_tiles: int
     beside_stages: int
     waiting: frozenset[Statement]
-    moved: frozenset[Variable]
     of_all_trips: int
 
 
@@ -73,20 +71,22 @@ def _blocks_for_tiles(kept: Kept, problem: Problem, use: BlockUse, has_dots: boo
     held = kept.arrays
     if is_straight(held.kernel, ("reduce",)):
         at_once = needed_at_once(held)
-        reduces = not is_straight(held.kernel)
-        if not use.waiting and not reduces:
+        if not use.waiting and is_straight(held.kernel):
             return blocks_for_all_loads(at_once, problem, held.layouts, use.num_threads)
         crowded = needs_whole_multiprocessor(at_once, use.num_threads)
-        if (
-            reduces
-            and not crowded
-            and (wanted := blocks_for_moved_loads(_moved(held, use), held.layouts, use.num_threads))
-        ):
-            return wanted
+        if not crowded and not held.exchanges and not is_straight(held.kernel) and _computes_as_wide(held):
+            return blocks_for_reduced_loads(_loaded(held), problem, held.layouts, use.num_threads)
     return 1 if crowded else blocks_for_loads(held, use.waiting, use.peak, use.num_threads)
 
 
-def _moved(held: HeldTiles, use: BlockUse) -> list[Variable]:
-    """What a thread loads for other threads."""
+def _loaded(held: HeldTiles) -> list[Variable]:
+    """The tiles that threads load."""
     loads = (s.target for s in statements(held.kernel.body) if isinstance(s, Assign) and assigns(s, "load"))
-    return [tile for tile in loads if tile in use.moved and tile in held.layouts]
+    return [tile for tile in loads if tile in held.layouts]
+
+
+def _computes_as_wide(held: HeldTiles) -> bool:
+    """Whether no tile is wider than what is loaded: with all pairs of elements, computing takes longer than memory."""
+    loaded = (held.layouts[tile].num_registers for tile in _loaded(held))
+    widest = max(layout.num_registers for layout in (*held.layouts.values(), *held.runs_in.values()))
+    return max(loaded, default=0) >= widest
