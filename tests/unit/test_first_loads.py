@@ -43,7 +43,7 @@ def expected(x: np.ndarray, w: np.ndarray, trips: range, what: str) -> np.ndarra
 
 
 @pytest.mark.parametrize("n", (120, 128))
-@pytest.mark.parametrize("trips", ((0, 4, 1), (1, 8, 2), (6, -2, -2), (3, 7, 1), (0, 7, 1)))
+@pytest.mark.parametrize("trips", ((0, 4, 1), (1, 8, 2), (6, -2, -2), (3, 7, 1), (0, 5, 1)))
 def test_trips(run_everywhere: Any, trips: tuple[int, int, int], n: int) -> None:
     x, w = RANDOM.integers(-9, 9, (9, n)).astype(np.float16), RANDOM.integers(1, 5, 9).astype(np.int32)
     out = np.zeros_like(x)
@@ -83,3 +83,6 @@ def test_the_text() -> None:
     assert "MIN_BLOCKS" in text
     many = scaled.translate("*fp32:16, *i32:16, *fp32:16, i32:16, 0, 7, 1, '', 512", num_warps=1).source
     assert FIRST not in many  # 16 registers a trip
+    halves = "*fp16:16, *i32:16, *fp16:16, {}, 0, 7, 1, '', 128"
+    side_by_side, apart = (scaled.translate(halves.format(n), num_warps=1).source for n in ("i32:16", "i32"))
+    assert FIRST in side_by_side and FIRST not in apart  # whose halves have a register each until they are used

@@ -15,14 +15,16 @@ from collections.abc import Mapping, Set
 from dataclasses import field
 
 from ...analysis.facts import Facts, read_through
+from ...analysis.long_computations import takes_long
 from ...frozen import frozen
+from ...hardware import WORD_BYTES
 from ...ir.nodes import Assign, Call, Effect, For, Kernel, Note, Statement, Variable
 from ...ir.structured import assigns, is_elementwise
 from ...ir.walk import assigned_inside, expressions, statements
 from ..tiles.held_tiles import HeldTiles
 from ..tiles.layout import Layout
-from ..tiles.registers import register_count
-from .pointers import lasting_loads
+from .access import plan_load
+from .pointers import ADDRESS_BITS, lasting_loads
 from .unrolled import trips_of_numbers, unroll_factor
 
 MOST_REGISTERS = 32  # of a thread for what all trips load
@@ -68,7 +70,7 @@ def loads_of_all_trips(held: HeldTiles, room: int, apart: Set[Variable], waiting
             continue
         alone = all(facts.assignments[v] == 1 for v in targets) and targets.isdisjoint(apart | read_behind[loop])
         plain = all(isinstance(load.value, Call) and lasts(load.value) for load in loads)
-        size = sum(_registers(target, layouts) for target in targets) * len(trips_of_numbers(loop, facts) or ())
+        size = sum(_registers(load, layouts, facts) for load in loads) * len(trips_of_numbers(loop, facts) or ())
         ahead = _found_by(loop, loads, facts) if alone and plain and size <= min(MOST_REGISTERS, room) else None
         if ahead is not None:
             found[loop], most = ahead, max(most, size)
@@ -80,15 +82,25 @@ def _stores(loop: For) -> bool:
 
 
 def _are_written_out(loop: For, facts: Facts, layouts: Mapping[Variable, Layout]) -> bool:
-    """Whether all trips of a loop stand behind each other, and no load is in another loop or in a branch."""
+    """Whether all trips of a loop stand behind each other, and no load is in another loop or in a branch.
+
+    Trips that compute functions or quotients stay as they are: these take registers, and what all trips load would be spilled.
+    """
     trips = trips_of_numbers(loop, facts)
     flat = all(isinstance(s, (Assign, Effect)) or (isinstance(s, Note) and s.trip is None) for s in loop.body)
     asked = dict(loop.options).get(OWN_WISHES)
-    return trips is not None and flat and not asked and unroll_factor(loop, facts, layouts) == len(trips)
+    long = any(takes_long(expr) for statement in loop.body for expr in expressions(statement))
+    return trips is not None and flat and not long and not asked and unroll_factor(loop, facts, layouts) == len(trips)
 
 
-def _registers(target: Variable, layouts: Mapping[Variable, Layout]) -> int:
-    return register_count(target, layouts[target]) if target in layouts else 1
+def _registers(load: Assign, layouts: Mapping[Variable, Layout], facts: Facts) -> int:
+    """How many registers of a thread a load takes until it is used: each access some of its own."""
+    target = load.target
+    if target not in layouts:
+        return 1
+    width = plan_load(load, layouts[target], facts).width
+    bytes_of_one = ADDRESS_BITS // 8 if target.type.is_pointer else target.type.dtype.itemsize
+    return layouts[target].num_registers // width * -(-width * bytes_of_one // WORD_BYTES)
 
 
 def _read_elsewhere(kernel: Kernel, loops: list[For], facts: Facts) -> dict[For, set[Variable]]:
