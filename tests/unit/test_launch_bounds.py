@@ -82,3 +82,63 @@ def test_a_loop_whose_threads_go_on_by_themselves_has_all_registers() -> None:
     assert "(for the next iteration)" in alone.source
     assert "__launch_bounds__(NUM_THREADS, 1)" in alone.source
     assert "__launch_bounds__(NUM_THREADS)" in together.source, "threads wait for each other: more blocks hide that"
+
+
+@triton.jit
+def columns_kernel(x_ptr, out_ptr, scale_ptr, M, N, ROWS: tl.constexpr, COLS: tl.constexpr, REDUCES: tl.constexpr):
+    m, n = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.program_id(1) * COLS + tl.arange(0, COLS)
+    x = tl.load(x_ptr + m[:, None] * N + n[None, :]).to(tl.float32)
+    if REDUCES:
+        scale = tl.max(tl.abs(x), 0)
+        x = x * 120 / scale[None, :]
+        tl.store(scale_ptr + tl.program_id(0) * N + n, scale)
+    tl.store(out_ptr + n[None, :] * M + m[:, None], x.to(tl.int8))
+
+
+def test_what_threads_load_for_one_another_and_reduce_has_room(run_everywhere: Any) -> None:
+    """The compiler, which takes as few registers as it can, puts loads behind stores to shared memory."""
+    signature = "*fp16:16, *i8:16, *fp32:16, i32:16, i32:16"
+    sizes = {"large": "128, 64, True", "small": "64, 64, True", "without": "128, 64, False"}
+    texts = {size: columns_kernel.translate(f"{signature}, {named}") for size, named in sizes.items()}
+    assert {size: "MIN_BLOCKS" in text.source for size, text in texts.items()} == {
+        "large": True, "small": False, "without": False
+    }  # fmt: skip
+    assert "constexpr int MIN_BLOCKS = 6; " in texts["large"].source
+    if nvrtc.is_available():
+        assert nvrtc.compile_text(texts["large"]).spill_bytes == 0
+    x = np.random.default_rng(6).integers(1, 5, (128, 128)).astype(np.float16)
+    arguments = x, np.zeros((128, 128), np.int8), np.zeros((1, 128), np.float32), 128, 128
+    found = run_everywhere(columns_kernel, (1, 2), *arguments, ROWS=128, COLS=64, REDUCES=True)
+    np.testing.assert_array_equal(found[2][0], x.max(0))
+    np.testing.assert_array_equal(found[1], (x.astype(int) * 120 // x.max(0).astype(int)).T)
+
+
+@triton.jit
+def state_kernel(x_ptr, a_ptr, state_ptr, out_ptr, D, STATE: tl.constexpr, BLOCK: tl.constexpr, PAIRS: tl.constexpr):
+    d, s = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, STATE)
+    mask, at = d < D, d[:, None] * STATE + s[None, :]
+    x = tl.load(x_ptr + d, mask=mask, other=0.0)
+    a = tl.load(a_ptr + at, mask=mask[:, None], other=0.0)
+    state = tl.load(state_ptr + at, mask=mask[:, None], other=0.0)
+    state = state * tl.exp(a) + x[:, None]
+    if PAIRS:
+        tl.store(out_ptr + d, tl.sum(tl.sum(tl.abs(state[:, :, None] - a[:, None, :]), 2), 1), mask=mask)
+    else:
+        tl.store(out_ptr + d, tl.sum(state, 1), mask=mask)
+
+
+def test_what_lanes_load_and_reduce_is_under_way_at_once(run_everywhere: Any) -> None:
+    """Not where all pairs are computed, which takes longer than memory, nor where few threads would be left."""
+    signature = "*fp32:16, *fp32:16, *fp32:16, *fp32:16, i32, 16"
+    sizes = {"loaded": "64, False", "few": "32, False", "much": "512, False", "pairs": "64, True"}
+    texts = {size: state_kernel.translate(f"{signature}, {named}", num_warps=2) for size, named in sizes.items()}
+    bounds = {size: "MIN_BLOCKS" in text.source for size, text in texts.items()}
+    assert bounds == {"loaded": True, "few": False, "much": False, "pairs": False}
+    if nvrtc.is_available():
+        assert nvrtc.compile_text(texts["loaded"]).spill_bytes == 0
+    x, a, state = (
+        np.random.default_rng(7).normal(size=shape).astype(np.float32) for shape in ((70,), (70, 16), (70, 16))
+    )
+    out = run_everywhere(state_kernel, (2,), x, a, state, np.zeros(70, np.float32), 70, STATE=16, BLOCK=64, PAIRS=False,
+                         num_warps=2, tolerance=1e-4)[3]  # fmt: skip
+    np.testing.assert_allclose(out, (state * np.exp(a) + x[:, None]).sum(1), rtol=1e-3, atol=1e-3)

@@ -437,3 +437,36 @@ def test_the_header_says_in_which_order_arrays_have_their_axes() -> None:
     header = " ".join(re.sub(r"^//", "", line).strip() for line in text.splitlines() if line.startswith("//   "))
     (array,) = re.findall(r"int (\w+)\[\w*COLS\]\[\w*ROWS\];", text)
     assert re.search(rf"\b{array}\b[\w, ]* \[128, 64\]: [^\[]*; arrays by columns, then rows", header)
+
+
+@triton.jit
+def decoded(q_ptr, k_ptr, v_ptr, o_ptr, keys, G: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr):
+    g, d = tl.arange(0, G), tl.arange(0, D)
+    q = tl.load(q_ptr + g[:, None] * D + d[None, :])
+    m, l = tl.full((G,), float("-inf"), tl.float32), tl.zeros((G,), tl.float32)
+    acc = tl.zeros((G, D), tl.float32)
+    for start in range(0, keys, BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        k = tl.load(k_ptr + n[None, :] * D + d[:, None], mask=n[None, :] < keys, other=0)
+        s = tl.where(n[None, :] < keys, tl.dot(q, k.to(tl.float16)) * 0.01, float("-inf"))
+        larger = tl.maximum(m, tl.max(s, 1))
+        p, a = tl.exp(s - larger[:, None]), tl.exp(m - larger)
+        l = l * a + tl.sum(p, 1)
+        v = tl.load(v_ptr + n[:, None] * D + d[None, :], mask=n[:, None] < keys, other=0)
+        acc = acc * a[:, None] + tl.dot(p.to(tl.float16), v.to(tl.float16))
+        m = larger
+    tl.store(o_ptr + g[:, None] * D + d[None, :], acc / l[:, None])
+
+
+def test_stages_leave_room_for_no_more_blocks_than_products_do(run_everyhow: Any) -> None:
+    """Tiles alone would leave registers for seven blocks, and each of these room for one stage."""
+    signature = "*fp16:16, *i8:16, *i8:16, *fp32:16, i32, 16, 128, 64"
+    (ring,) = planned(decoded, signature, num_warps=4, num_stages=3).schedule.rings.rings
+    assert (ring.kind, ring.stages, {tile.stem for tile in ring.own}) == ("own", 2, {"k", "v"})
+    rng, keys = np.random.default_rng(8), 200
+    q = rng.normal(size=(16, 128)).astype(np.float16)
+    k, v = (rng.integers(-9, 9, (keys, 128)).astype(np.int8) for _ in range(2))
+    p = np.exp(q.astype(np.float64) @ k.T * 0.01)
+    for result in run_everyhow(decoded, (1,), [q, k, v, np.zeros((16, 128), np.float32), keys], checked=False, G=16, D=128,
+                               BLOCK=64, num_warps=4, num_stages=3):  # fmt: skip
+        np.testing.assert_allclose(result[3], p @ v / p.sum(1, keepdims=True), rtol=1e-2, atol=1e-2)

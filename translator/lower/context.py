@@ -217,7 +217,8 @@ class Context:
     def declares(self, statement: Statement, variable: Variable) -> bool:
         """Whether this statement is where the variable is declared."""
         here = variable not in self.scopes.hoisted and self.scopes.first.get(variable) == statement
-        return here and variable not in self.ahead.read_ahead and variable not in self.names.array_of
+        elsewhere = variable in self.names.array_of or variable in self.names.of_trip
+        return here and variable not in self.ahead.read_ahead and not elsewhere
 
     def assigned_once(self, variable: Variable) -> bool:
         """Whether nothing is assigned to the variable's name after its declaration."""
@@ -327,6 +328,11 @@ class Context:
     def unread(self) -> frozenset[Variable]:
         """The variables whose values no text needs."""
         return self.facts.unused | self.schedule.windows.unread
+
+    def is_unread(self, variable: Variable) -> bool:
+        """Whether the text that is being written does not need a variable's value."""
+        in_front = variable in self.schedule.first_loads.unread
+        return variable in self.unread or (in_front and not self.around.loads_first)
 
     @cached_property
     def own_sums(self) -> frozenset[Statement]:

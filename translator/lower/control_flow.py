@@ -12,6 +12,7 @@ from ..ir.nodes import For, If, Note, Return, Statement, While
 from ..ir.walk import used_variables
 from ..schedule.accesses.unrolled import is_written_out, unroll_factor
 from ..schedule.staging.ring_plan import Ring
+from .accesses.first_loads import lower_first_loads
 from .accesses.windows import lower_windows
 from .blocks import lower_block, lower_untagged
 from .context import Context, ctype
@@ -127,7 +128,9 @@ def lower_for(context: Context, statement: For) -> tuple[Node, ...]:
     ring = context.schedule.rings.of(variable)
     if ring is not None and not (ring.kind != "tma" and context.role.name == "producer"):
         return (*nodes, *_lower_ring(context, statement, ring, bounds))
+    first = lower_first_loads(context, statement, bounds)
     body = repeated(context, statement, lambda: _trip(context, statement.body), bounds=_loop_bounds(context, statement))
+    context.names.of_trip = {}
     counter = name
     if variable in context.scopes.outliving:
         counter = context.names.variable(context.beside(statement, variable, "next"))
@@ -140,7 +143,7 @@ def lower_for(context: Context, statement: For) -> tuple[Node, ...]:
     header = for_header(statement, counter, bounds)
     if windows:
         return (*windows, *nodes, Loop(header, body, unroll=True))
-    return (*nodes, trips_of(context, statement, header, body, factor))
+    return (*nodes, *first, trips_of(context, statement, header, body, factor))
 
 
 def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) -> tuple[Node, ...]:

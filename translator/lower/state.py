@@ -151,6 +151,7 @@ class Around:
       may_arrive_later: whether a load leaves the wait for its copies to what reads its tile.
       may_run_on: whether a dot leaves the wait for its products to what needs them.
       copies_under_way: whether a block around this one has started `cp.async` copies that it waits for behind it.
+      loads_first: whether what is written are the loads of all trips, in front of their loop.
     """
 
     rings: int = 0
@@ -162,6 +163,7 @@ class Around:
     may_arrive_later: bool = False
     may_run_on: bool = False
     copies_under_way: bool = False
+    loads_first: bool = False
 
 
 @dataclass

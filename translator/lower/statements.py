@@ -98,7 +98,7 @@ def lower_statement(context: Context, statement: Statement) -> tuple[tuple[Node,
 def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
     match statement:
         case Assign():
-            if all(target in context.unread for target in statement.targets):
+            if all(map(context.is_unread, statement.targets)):
                 return ()
             if statement.targets[0] in context.ahead.read_ahead or statement in context.notes.behind_copies:
                 return ()  # the loop around it reads it, in another iteration

@@ -14,6 +14,7 @@ from ..artifact import Options, Target
 from ..hardware import WARP_SIZE
 from ..ir.nodes import Kernel, Statement
 from .accesses.coalesced import coalesce
+from .accesses.first_loads import loads_of_all_trips
 from .accesses.small_offsets import small_offsets
 from .accesses.window import Windows
 from .accesses.windows import choose_windows
@@ -38,7 +39,7 @@ from .tiles.index_layouts import index_layouts
 from .tiles.kept_tiles import choose_kept
 from .tiles.layout_problem import Problem, find_problem
 from .tiles.layouts import conversions_of, follow, of_variables, own_layouts, settle_numbers, solve, words_of_b
-from .tiles.registers import blocks_beside, blocks_that_fit, choose_shared, peak_registers
+from .tiles.registers import blocks_beside, blocks_that_fit, choose_shared, peak_registers, registers_left
 from .tiles.shared_room import shared_room
 
 
@@ -61,7 +62,9 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     beside = blocks_beside(in_shared, kept.arrays.layouts, num_threads, target)
     beside_stages = min(beside, target.max_dynamic_shared_bytes // (target.max_dynamic_shared_bytes - room))
     waiting = frozenset((*conversions, *held.exchanges))
-    use = BlockUse(target, num_threads, peak, beside, beside_stages, waiting)
+    apart = frozenset((*kept.late_loads, *windows.arrays, *in_shared, *dots.staged, *rings.for_next))
+    first_loads = loads_of_all_trips(held, registers_left(peak, num_threads), apart, waiting)
+    use = BlockUse(target, num_threads, peak, beside, beside_stages, waiting, first_loads.registers)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings, block_copies)
     copied = {key: copy.layout for copies in (warp_copies, block_copies) for key, copy in copies.items()}
@@ -76,6 +79,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
         held_starts=held_starts(kernel, facts, options.num_warps),
         late_loads=kept.late_loads,
         windows=windows,
+        first_loads=first_loads,
         small_offsets=small_offsets(kernel, facts, options, bool(rings.maps)),
         dots=dots.plans,
         staged=dots.staged,

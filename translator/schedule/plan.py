@@ -9,6 +9,7 @@ from ..artifact import Options, Target
 from ..frozen import frozen
 from ..hardware import MOST_OF_THREAD, REGISTER_FILE, WARP_SIZE, WARPGROUP
 from ..ir.nodes import Statement, Variable
+from .accesses.first_loads import FirstLoads
 from .accesses.small_offsets import SmallOffsets
 from .accesses.window import Windows
 from .products.dot_plan import DotPlan
@@ -43,6 +44,7 @@ class Schedule:
       held_starts: pointers from which elements are found that lie anywhere: the text hides how they came about.
       late_loads: tiles that are functions of the register's index too, which load the element.
       windows: what the trips of loops load together, ahead of them.
+      first_loads: loops whose loads of all trips come first.
       small_offsets: offsets that the sizes of a launch keep within 32 bits.
       dots: instruction, layout and operands of every dot.
       staged: loaded tiles that go to shared memory for dots alone, with their format there; `layouts` has the layout in
@@ -68,6 +70,7 @@ class Schedule:
     held_starts: frozenset[Variable]
     late_loads: frozenset[Variable]
     windows: Windows
+    first_loads: FirstLoads
     small_offsets: SmallOffsets
     dots: Mapping[Statement, DotPlan]
     staged: dict[Variable, SharedTile]

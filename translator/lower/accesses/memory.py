@@ -55,6 +55,8 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     if not isinstance(call, Call):
         raise TypeError("not a load")
     pointer, mask, other = load_operands(statement)
+    if target in context.names.of_trip and not context.around.loads_first:
+        return ()  # loaded in front of the loop
     if not pointer.type.is_tile:
         return _load_scalar(context, statement, call)
     if statement in context.schedule.windows.taken:

@@ -60,6 +60,7 @@ class Names:
         self._kinds: dict[str, set[str]] = {}  # the types of a name's bearers
         self.apart: Callable[[Variable, Variable], bool] = lambda one, other: False  # whether two may have one name
         self.array_of: dict[Variable, Variable] = {}  # variables that are one array with another, and go by its name
+        self.of_trip: dict[Variable, str] = {}  # variables that are arrays of what all trips load: the place of a trip
         self.results: dict[
             Variable, str
         ] = {}  # how variables are reduced from others: a word where those have the name
@@ -85,7 +86,7 @@ class Names:
             shared = next((choice for choice in choices if self._is_unseen(choice, variable)), "")
             self._of[key] = shared or self._claim(choices, own=base)
             self._bear(self._of[key], variable)
-        return self._of[key]
+        return self._of[key] + self.of_trip.get(variable, "")
 
     def _is_unseen(self, name: str, variable: Variable) -> bool:
         """Whether variables have a name, and no line sees one of them together with `variable`."""

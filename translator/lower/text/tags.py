@@ -15,6 +15,7 @@ from ..context import Context
 from .unit import Blank, Comment, Node
 
 CONVERSIONS = ("cast", "hint", "expand_dims", "broadcast")
+OF_ALL_TRIPS = "for the loads of all trips"
 PARTS = {"producer": "the loading thread's part", "consumer": "the multiplying warps' part"}
 
 
@@ -95,6 +96,8 @@ def remark(context: Context, group: list[Statement], code: list[Node]) -> str:
         notes = (note for statement in group for note in _notes(context, statement))
         return next(notes, "" if group[0].origin.remark else "no code")
     said = [part(context, group[0].origin)]
+    if context.around.loads_first:
+        said = [OF_ALL_TRIPS]
     if any(isinstance(s, Assign) and s.targets[0] in context.ahead.own for s in group):
         said = ["from where it was copied"]
     elif any(isinstance(s, Assign) and s.targets[0] in context.ahead.values for s in group):
@@ -132,7 +135,9 @@ def _notes(context: Context, statement: Statement) -> Iterator[str]:
     if not isinstance(statement, Assign) or len(statement.targets) != 1:
         return
     target = statement.target
-    if target in context.schedule.windows.unread:
+    if target in context.names.of_trip:
+        yield "loaded in front of the loop"
+    if context.is_unread(target) and target not in context.facts.unused:
         yield "for what is loaded ahead"
     if is_promise_alone(statement):
         yield "a promise: no code"

@@ -6,7 +6,9 @@ blocks at a time, and puts the use of one load before the next load: every itera
 room for so many blocks named it takes what these leave, and starts all loads first.
 
 Where threads wait for each other in every iteration, or for the places that they load from, more blocks hide that better than
-longer iterations would. In kernels without loops the same is done where a thread loads much.
+longer iterations would. In kernels without loops the same is done where a thread loads much. So is it where lanes of a
+warp reduce what is loaded, all of which they hold: with few registers, some loads wait for exponentials of others, or until
+others are in shared memory on their way to other threads.
 
 Other loops in which nobody waits for anybody name one block, which allows a thread all registers that it can have
 (`names_one_block`). Where nothing is named ptxas gives up a good order of an iteration's instructions to save a few: what is
@@ -16,7 +18,7 @@ it starts all loads of a thread at once, and few blocks have room.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 
 from ...hardware import REGISTER_FILE
 from ...ir.nodes import Assign, Effect, For, Kernel, Statement, Variable, While
@@ -35,6 +37,7 @@ LEAST_BYTES = 16  # that a thread loads in an iteration
 LEAST_BESIDE_STORES = 32  # in one that stores as well: the next one's loads stay behind that
 ADDRESSES = 32  # registers beside those of tiles
 MUCH_LOADED = 64  # registers of a thread, without a loop
+MUCH_REDUCED = 24  # the same, where lanes reduce what they load
 FEW_OTHERS = 16  # registers beside those, without a loop
 MOST_FREE_THREADS = 256  # on a multiprocessor, that may have all registers that a thread can
 
@@ -65,6 +68,31 @@ def blocks_for_all_loads(
         return None
     fit = REGISTER_FILE // ((at_once + FEW_OTHERS) * num_threads)
     return max(fit, min(REGISTER_FILE // (at_once * num_threads), 2), 1)
+
+
+def blocks_for_reduced_loads(
+    loads: Iterable[Variable], problem: Problem, layouts: Mapping[Variable, Layout], num_threads: int
+) -> int | None:
+    """Blocks to leave room for where `loads` are all that a kernel loads, and lanes of a warp reduce it; None for few loads.
+
+    All of it is under way if there is room, in as many threads as loops have. What comes of it may be held as floats until it
+    is stored: with less room than the compiler takes by itself, it spills.
+    """
+    tiles = [tile for tile in loads if not any(map(_is_single, problem.accesses.get(tile, ())))]
+    loaded = sum(register_count(tile, layouts[tile]) for tile in tiles)
+    if loaded < MUCH_REDUCED:
+        return None
+    widened = sum(layouts[tile].num_registers for tile in tiles)
+    blocks = REGISTER_FILE // (max(loaded + ADDRESSES, widened + FEW_OTHERS) * num_threads)
+    return blocks if blocks * num_threads >= THREADS_AT_ONCE else None
+
+
+def blocks_for_first_loads(of_all_trips: int, peak: int, num_threads: int) -> int | None:
+    """Blocks to leave room for where the loads of all trips come first (`first_loads.py`), so many registers of a thread.
+
+    No more than that is under way in any order, and each further block hides what the loop waits for.
+    """
+    return max(REGISTER_FILE // ((peak + of_all_trips + ADDRESSES) * num_threads), 1) if of_all_trips else None
 
 
 def names_one_block(

@@ -42,9 +42,10 @@ def unroll_factor(
     """The factor; None where the loop stays as it is. `for_next` are the tiles that are loaded an iteration ahead."""
     if _waits_besides(loop, for_next):
         return TRIPS_OF_RECURRENCE
-    trips = _trips(loop, facts)
-    if trips is None:
+    numbers = trips_of_numbers(loop, facts)
+    if numbers is None:
         return None
+    trips = len(numbers)
     inner = list(statements(loop.body))
     if any(isinstance(statement, For) for statement in inner):
         size = _size_of_nest(loop.body, facts, layouts)
@@ -65,12 +66,12 @@ def _waits_besides(loop: For, for_next: Container[Variable]) -> bool:
     return any(ahead) and not all(ahead)
 
 
-def _trips(loop: For, facts: Facts) -> int | None:
-    """How many trips a loop has, where numbers say it."""
+def trips_of_numbers(loop: For, facts: Facts) -> range | None:
+    """What a loop's variable goes through, where numbers say it."""
     start, stop, step = (_number(bound, facts) for bound in (loop.start, loop.stop, loop.step))
     if start is None or stop is None or not step:
         return None
-    return len(range(start, stop, step))
+    return range(start, stop, step)
 
 
 def _loaded(statement: Statement, layouts: Mapping[Variable, Layout]) -> int:
@@ -85,10 +86,10 @@ def _size_of_nest(block: tuple[Statement, ...], facts: Facts, layouts: Mapping[V
     total = 0
     for statement in block:
         if isinstance(statement, For):
-            trips, size = _trips(statement, facts), _size_of_nest(statement.body, facts, layouts)
+            trips, size = trips_of_numbers(statement, facts), _size_of_nest(statement.body, facts, layouts)
             if trips is None or size is None:
                 return None
-            total += trips * size
+            total += len(trips) * size
         elif isinstance(statement, If) or not _is_simple(statement):
             return None
         elif isinstance(statement, Inlined):
@@ -103,7 +104,7 @@ def _size_of_nest(block: tuple[Statement, ...], facts: Facts, layouts: Mapping[V
 
 def unrolls_by_itself(loop: For, facts: Facts) -> bool:
     """Whether ptxas may unroll a loop unasked: its trips are a number."""
-    return _trips(loop, facts) is not None
+    return trips_of_numbers(loop, facts) is not None
 
 
 def stays_rolled(loop: For, dots: Mapping[Statement, DotPlan]) -> bool:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FEW_BLOCKS = 2  # with more blocks on a multiprocessor, one loads while another computes
 SHARED_FOR_REDUCTIONS = 4096  # bytes of a block that stages leave to reductions that end in one number
+OF_PRODUCTS = 24  # registers beside tiles, and what all kernels take beside them: parts of operands, and their places
 LARGE_BLOCK = 512  # threads of a block, of which two leave few registers beside tiles
 
 
@@ -72,7 +73,9 @@ def evenly_shared_blocks(kernel: Kernel, facts: Facts, threads: int, target: Tar
     # few blocks, so that a third one may never come.
     if blocks and (outside or blocks <= FEW_BLOCKS):
         return FEW_BLOCKS + 1
-    return blocks_that_fit(peak_registers(held), threads, target) or 1
+    multiplies = any(assigns(statement, "dot") for statement in statements(kernel.body))
+    beside = OF_PRODUCTS if multiplies else 0
+    return blocks_that_fit(peak_registers(held) + beside, threads, target) or 1
 
 
 def _shared_out(shape: tuple[int, ...], threads: int) -> Layout:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from ...analysis.facts import Facts, read_through
 from ...artifact import Target
 from ...frozen import frozen
-from ...hardware import REGISTER_FILE
+from ...hardware import MOST_OF_THREAD, REGISTER_FILE
 from ...ir.nodes import Assign, For, Literal, Statement, Variable, While
 from ...ir.structured import assigned_call, is_elementwise
 from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
@@ -55,6 +55,11 @@ def _peak(held: HeldTiles, moments: Sequence[_Moment], across: Set[Statement] | 
 def blocks_that_fit(registers: int, num_threads: int, target: Target) -> int:
     """Blocks on a multiprocessor whose threads hold so many registers of tiles."""
     return min(REGISTER_FILE // ((registers + OTHER_REGISTERS) * num_threads), target.resident_blocks(num_threads))
+
+
+def registers_left(registers: int, num_threads: int) -> int:
+    """How many more than so many registers of tiles a thread can hold."""
+    return min(REGISTER_FILE // num_threads, MOST_OF_THREAD) - OTHER_REGISTERS - registers
 
 
 def choose_shared(held: HeldTiles, num_threads: int, shared_bytes: int) -> frozenset[Variable]:
