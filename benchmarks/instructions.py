@@ -87,7 +87,7 @@ def classified(problem: Problem, kernel: Any) -> Iterator[tuple[Any, str, Any]]:
 def ours(problem: Problem, kernel: Any, arch: str) -> Counts:
     """The counts of our machine code."""
     from tilewright.runtime.building import nvrtc
-    from tilewright.runtime.tools.disasm import get_sass
+    from tilewright.tools.disasm import get_sass
 
     entries = [repr(value) if type_ == "constexpr" and parameter.is_constexpr else "i32:1" if type_ == "constexpr" else type_
                for parameter, type_, value in classified(problem, kernel)]  # fmt: skip
@@ -100,7 +100,7 @@ def ours(problem: Problem, kernel: Any, arch: str) -> Counts:
 def theirs(problem: Problem, kernel: Any, arch: str) -> Counts:
     """The counts of Triton's machine code."""
     from tilewright.runtime.building.nvrtc import resources
-    from tilewright.runtime.tools.disasm import get_sass
+    from tilewright.tools.disasm import get_sass
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
     from triton.compiler import compile as compiled

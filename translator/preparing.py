@@ -64,9 +64,9 @@ def passes(options: Options, target: Target) -> tuple[tuple[str, Pass], ...]:
         # Behind copies: a second name of an address would be one that is only known inside of the branch.
         ("branch_loads", partial(with_branch_loads, num_warps=options.num_warps)),
         # Behind interleaved: what is two accesses by twos may be one that has its own place.
-        ("row_offsets", with_row_offsets),
-        # Behind wraps: whether an index fits in 32 bits may be known without the wrap-around only. Behind row_offsets, whose
-        # tiles have 64.
+        ("row_offsets", partial(with_row_offsets, options=options)),
+        # Behind wraps: whether an index fits in 32 bits may be known without the wrap-around only. Behind row_offsets, some of
+        # whose tiles have 64.
         ("narrow_integers", with_narrow_integers),
         # Behind narrow_integers: only offsets of 32 bits are one instruction away.
         ("found_starts", partial(with_found_starts, num_warps=options.num_warps)),

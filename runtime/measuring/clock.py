@@ -65,6 +65,8 @@ class DeviceClock:
 
         self._driver, self._device, self._context = bindings(), device, in_context(device)
         self._address = self._flushed = 0
+        self._events: list[Any] = []  # all of the clock's
+        self._free: list[Any] = []  # those that no reading has
 
     def __enter__(self) -> DeviceClock:
         from tilewright.runtime.driver import checked
@@ -79,6 +81,9 @@ class DeviceClock:
         return self
 
     def __exit__(self, *error: object) -> None:
+        for event in self._events:  # those of a reading too, that an error has left
+            self._driver.cuEventDestroy(event)
+        self._events, self._free = [], []
         if self._address:
             self._driver.cuMemFree(self._address)
             self._address = self._flushed = 0
@@ -87,16 +92,24 @@ class DeviceClock:
     def start(self, run: Callable[[], Any]) -> tuple[Any, Any]:
         """Runs between two events."""
         from tilewright.runtime.driver import checked, current_stream
-        from tilewright.runtime.driver_library import EVENT_DEFAULT
 
         driver, stream = self._driver, current_stream(self._device)
-        before, after = (checked(driver.cuEventCreate(EVENT_DEFAULT)) for _ in range(2))
+        before, after = self._event(), self._event()
         if self._flushed:
             checked(driver.cuMemsetD32Async(self._address, 0, self._flushed // 4, stream))
         checked(driver.cuEventRecord(before, stream))
         run()
         checked(driver.cuEventRecord(after, stream))
         return before, after
+
+    def _event(self) -> Any:
+        from tilewright.runtime.driver import checked
+        from tilewright.runtime.driver_library import EVENT_DEFAULT
+
+        if not self._free:
+            self._free = [checked(self._driver.cuEventCreate(EVENT_DEFAULT))]
+            self._events += self._free
+        return self._free.pop()
 
     def finish(self) -> None:
         """Waits for the device.
@@ -109,12 +122,11 @@ class DeviceClock:
         checked(self._driver.cuCtxSynchronize())
 
     def milliseconds(self, reading: tuple[Any, Any]) -> float:
-        """The time between the events, which are given back."""
+        """The time between the events, which further readings may have."""
         from tilewright.runtime.driver import checked
 
         elapsed = float(checked(self._driver.cuEventElapsedTime(*reading)))
-        for event in reading:
-            checked(self._driver.cuEventDestroy(event))
+        self._free += reading
         return elapsed
 
 

@@ -8,15 +8,16 @@ The interpreter and the checking run take the first config that can run: time me
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright.diagnostics import AutotunerError, TuningNameError, about
+from tilewright.diagnostics import AutotunerError, ConfigConflictError, TuningInCaptureError, TuningNameError, about
 from tilewright.runtime.devices import devices_differ
 from tilewright.runtime.environment import is_on
 from tilewright.runtime.forks import ForkLock
 from tilewright.runtime.hooks import TUNING_HOOKS
-from tilewright.runtime.kernel_interface import FoundByName, parameters_below
+from tilewright.runtime.kernel_interface import FoundByName, KernelInterface, parameters_below
 from tilewright.runtime.keywords import with_known_options
 from tilewright.runtime.tracebacks import outermost, warn
 from tilewright.runtime.tracing import in_earnest, launches_nothing
@@ -29,14 +30,15 @@ from tilewright.runtime.tuning.callbacks import (
     pruned_early,
 )
 from tilewright.runtime.tuning.config import Config
-from tilewright.runtime.tuning.measure import NEVER, Measuring, as_row
-from tilewright.runtime.tuning.place import find_place
-from tilewright.runtime.tuning.prepare import check_dropped, prepare
+from tilewright.runtime.tuning.measure import NEVER, Call, Hooks, Measurement, Timing, as_row
+from tilewright.runtime.tuning.place import Place, find_place
+from tilewright.runtime.tuning.prepare import check_dropped, prepare, reason
+from tilewright.runtime.tuning.state import Kept, Restore, keep, set_to_zero
 from tilewright.runtime.tuning.store import Result, is_recording, loaded, record, stored_or_measured
 from tilewright.runtime.tuning.subject import Subject
 
 
-class Autotuner(FoundByName, Measuring):
+class Autotuner(FoundByName, KernelInterface):
     """A kernel with several configs. Libraries derive from it: arguments, attributes and methods are Triton's.
 
     Attributes:
@@ -46,7 +48,10 @@ class Autotuner(FoundByName, Measuring):
       nargs: the positional arguments by name, while a call is tuned.
       configs_timings: median, 20th and 80th percentile of milliseconds by config; `bench_time` the seconds it took.
       dropped: why configs of the last tuning could not run.
+      restore_copies: what puts the arrays of `restore_value` back, between the two hooks of a launch.
     """
+
+    __name__: str
 
     def __init__(
         self,
@@ -71,7 +76,6 @@ class Autotuner(FoundByName, Measuring):
           TuningNameError: for a name of an array that is no parameter of the kernel.
           TuningArgumentError: for what is no list where one is wanted, and a `prune_configs_by` or `do_bench` of another kind.
         """
-        super().__init__()
         self.fn, self.arg_names = fn, arg_names
         self.configs = listed(configs or (), "configs", "triton.Config") or [Config({})]
         names = "names of parameters"
@@ -97,7 +101,12 @@ class Autotuner(FoundByName, Measuring):
         self.cache: dict[Any, Config] = {}
         self.best_config: Config | None = None
         self.nargs: dict[str, Any] | None = None
+        self.configs_timings: dict[Config, Any] = {}
+        self.bench_time = 0.0
+        self.dropped: dict[Config, str] = {}
+        self.restore_copies: dict[str, Restore] = {}
         self._passed: dict[str, Any] = {}
+        self._kept = Kept()
         self._lock = ForkLock()
         self._check_names()
 
@@ -162,9 +171,7 @@ class Autotuner(FoundByName, Measuring):
         with self._lock:
             self.nargs = dict(zip(self.arg_names, args, strict=False))
             try:
-                compiled, dropped = prepare(
-                    lambda config: self._compile(args, kwargs, config), self.prune_configs(kwargs)
-                )
+                compiled, dropped = prepare(self._measurement(args, kwargs).compile, self.prune_configs(kwargs))
             finally:
                 self.nargs = None
         check_dropped(self.__name__, compiled, dropped)
@@ -218,7 +225,7 @@ class Autotuner(FoundByName, Measuring):
         if len(configs) == 1:
             self.cache[key] = configs[0]
         elif not place.is_timed and place.kernel is not None and self.do_bench is None:
-            compiled, dropped = prepare(lambda config: self._compile(args, kwargs, config), configs)
+            compiled, dropped = prepare(self._measurement(args, kwargs).compile, configs)
             check_dropped(self.__name__, compiled, dropped)
             self.cache[key] = next(iter(compiled))
         elif known in named:
@@ -232,6 +239,84 @@ class Autotuner(FoundByName, Measuring):
             if subject is not None:
                 record(self._result(key, subject))
             self._tell(key, is_known=False)
+
+    def _measure(
+        self, key: Any, configs: list[Config], args: tuple[Any, ...], kwargs: dict[str, Any], place: Place
+    ) -> None:
+        """Compiles and times configs; the arguments are afterwards as they were."""
+        start = time.perf_counter()
+        if place.mode == "gpu":
+            self._check_no_capture(key, place)
+        if "stream" not in place.arguments:  # of the kernel; timing is on the current one
+            kwargs = {name: value for name, value in kwargs.items() if name != "stream"}
+        self._kept = Kept()
+        measurement = self._measurement(args, kwargs)
+        try:
+            compiled, dropped = measurement.prepared(self.__name__, configs, place)
+            if self.do_bench is None and type(self)._bench is Autotuner._bench and place.is_timed:
+                timings = measurement.in_turns(list(compiled), place)
+            else:
+                timings = {config: self._bench(*args, config=config, **kwargs) for config in compiled}
+        finally:
+            try:
+                self._kept.put_back()
+            finally:
+                self._kept = Kept()  # which lets go of what was kept
+        self.cache[key] = min(timings, key=lambda config: as_row(timings[config]))
+        self.pre_hook({**(self.nargs or {}), **kwargs, **self.cache[key].all_kwargs()}, reset_only=True)
+        self.configs_timings = {config: timings.get(config, NEVER) for config in configs}
+        self.dropped = {config: reason(error) for config, error in dropped.items()}
+        self.bench_time = time.perf_counter() - start
+        if is_on("TRITON_PRINT_AUTOTUNING"):
+            print(
+                f"Triton autotuning for function {self.__name__},\nwith key as {key},\nfinished after "
+                f"{self.bench_time:.2f}s,\nbest config selected: {self.cache[key]};",
+                *(f"\nleft out: {config} ({why})" for config, why in self.dropped.items()),
+            )
+
+    def _measurement(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Measurement:
+        """The measuring of a call, by the hooks and the timing that the tuner has now."""
+        are_users = self.user_defined_pre_hook or self.user_defined_post_hook
+        hooks = Hooks(self.pre_hook, self.post_hook, are_users)
+        timing = Timing(self.num_warmups, self.num_reps, self.use_cuda_graph, self.do_bench)
+        return Measurement(Call(self.fn, args, kwargs, self.nargs or {}), hooks, timing, self._kept)
+
+    def _bench(self, *args: Any, config: Config, **meta: Any) -> Any:
+        """Median, 20th and 80th percentile of one config's milliseconds; infinite when it cannot run."""
+        self._check_conflict(meta, config.kwargs)
+        return self._measurement(args, meta).alone(config)
+
+    def _check_no_capture(self, key: Any, place: Place) -> None:
+        from tilewright.runtime.devices import is_capturing
+
+        if is_capturing(place.device):
+            raise TuningInCaptureError(
+                f"{self.__name__} has no config yet for {key}, and the current stream is being captured into a CUDA graph, "
+                "where nothing can be timed; launch it once with these arguments before the capture"
+            )
+
+    def _check_conflict(self, kwargs: dict[str, Any], added: dict[str, Any]) -> None:
+        twice = kwargs.keys() & added.keys()
+        if twice:
+            raise ConfigConflictError(
+                f"Conflicting meta-parameters: {', '.join(sorted(twice))}. Make sure that you don't re-define auto-tuned "
+                f"symbols: the configs of {self.__name__} set what this launch passes as well"
+            )
+
+    def _reset_and_copy(self, passed: dict[str, Any], reset_only: bool = False) -> None:
+        """The hook before a launch where the user has none: `reset_to_zero` and `restore_value`."""
+        for name in self.reset_to_zero:
+            if passed.get(name) is not None:
+                set_to_zero(passed[name], name)
+        if not reset_only:
+            kept = {name: passed[name] for name in self.restore_value if passed.get(name) is not None}
+            self.restore_copies = {name: keep(value, name) for name, value in kept.items()}
+
+    def _put_back(self, passed: dict[str, Any], exception: Exception | None = None) -> None:
+        """The hook after a launch where the user has none."""
+        for put_back in self.restore_copies.values():
+            put_back()
+        self.restore_copies = {}
 
     def _tell(self, key: Any, is_known: bool) -> None:
         """Calls those who listen to tunings, after one that was measured or found on the disk."""

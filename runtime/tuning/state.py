@@ -6,7 +6,7 @@ Arrays that can copy themselves do so (torch, NumPy, CuPy); of others the bytes 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilewright.diagnostics import TuningArgumentError
@@ -35,6 +35,23 @@ def keep(value: Any, name: str) -> Restore:
     if array is None or array.size == UNKNOWN:
         return lambda: None
     return _keep_host_bytes(array) if array.device == HOST else _keep_device_bytes(array)
+
+
+class Kept:
+    """The content of arrays of a call while it is tuned."""
+
+    def __init__(self) -> None:
+        """Of none."""
+        self._restores: dict[str, Restore] = {}
+
+    def keep(self, arrays: Mapping[str, Any]) -> None:
+        """Keeps the content of these alone; of those that are kept already it stays what it was."""
+        self._restores = {name: self._restores.get(name) or keep(value, name) for name, value in arrays.items()}
+
+    def put_back(self) -> None:
+        """Has the arrays be as they were."""
+        for put_back in self._restores.values():
+            put_back()
 
 
 def set_to_zero(value: Any, name: str) -> None:

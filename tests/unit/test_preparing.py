@@ -210,14 +210,15 @@ HALVES = "*fp16:16, *fp32:16, i32, 64"
     ],
 )
 def test_the_order_that_comments_give_reasons_for(kernel: Any, signature: str, first: str, second: str) -> None:
-    """With the second pass in front of the first one another kernel comes of it."""
-    ordered = dict(preparing.passes(OPTIONS, TARGET))
+    """With the second pass in front of the first one another kernel comes of it; without guards rows of offsets have 64 bits."""
+    options = replace(OPTIONS, guards=False)
+    ordered = dict(preparing.passes(options, TARGET))
     names = list(ordered)
     names.insert(names.index(first), names.pop(names.index(second)))
     swapped = built(kernel, signature)
     for name in names:
         swapped = ordered[name](swapped)
-    assert text(swapped) != text(preparing.prepared(built(kernel, signature), OPTIONS, TARGET))
+    assert text(swapped) != text(preparing.prepared(built(kernel, signature), options, TARGET))
 
 
 def text(kernel: Kernel) -> tuple[str, list[Any]]:

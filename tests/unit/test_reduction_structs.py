@@ -10,6 +10,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.lower.reductions.combine import Combination
 from tilewright.lower.reductions.reduction import Reduction, loop_names
+from tilewright.lower.text.names import Names
 from tilewright.lower.text.needs import Needs
 from tilewright.lower.text.point import point_of, register
 from tilewright.runtime.building import nvrtc
@@ -77,7 +78,7 @@ def test_what_c_computes_in_int_becomes_narrow_again(element: str) -> None:
 
 
 def test_one_name_for_two_helpers_is_a_mistake_of_the_translator() -> None:
-    needs = Needs()
+    needs = Needs(Names([]))
     needs.helper("divide", "divide", {"ctype": "float"})
     assert needs.helper("divide", "divide", {"ctype": "float"}) == "divide"
     with pytest.raises(ValueError, match="two helpers would be called divide"):
@@ -85,7 +86,7 @@ def test_one_name_for_two_helpers_is_a_mistake_of_the_translator() -> None:
 
 
 def test_as_many_helpers_of_a_kind_as_a_kernel_has_instructions() -> None:
-    needs = Needs()
+    needs = Needs(Names([]))
     values = [
         {"a_type": type_, "b_transposed": turned, "n": n} for type_ in "xy" for turned in (0, 1) for n in (1, 2, 3)
     ]

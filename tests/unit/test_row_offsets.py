@@ -1,4 +1,7 @@
-"""Offsets that several accesses share: what they add for a row is computed once, in 64 bits, under a name."""
+"""Offsets that several accesses share: what they add for a row is computed once, under a name.
+
+In 32 bits where a launch is asked whether they are enough; without guards in 64.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,8 @@ SIGNATURE = "*fp32:16, *fp32:16, i32, i32:16, 16, 32"
 def test_four_accesses_read_the_place_of_their_row(run_everywhere: Any) -> None:
     """Each of them had `static_cast<long long>(rows[r] * 3) * stride` of its own."""
     text = halves_turned.translate(SIGNATURE).source
+    assert len(re.findall(r"_ptr \+ offsets_of_row\[?r?\]? \+ ", text)) == 4 and "long long" not in text
+    text = halves_turned.translate(SIGNATURE, guards=False).source
     assert len(re.findall(r"_ptr \+ offsets_of_row\[?r?\]? \+ ", text)) == 4
     assert text.count("* stride") - text.count("* stride +") == 1  # beside the quoted line
     assert text.count("(the rest formed where it is used)") == 1
@@ -61,7 +66,10 @@ def far_apart(x_ptr, out_ptr, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
 
 
 def test_places_beyond_32_bits_are_found() -> None:
-    text = far_apart.translate("*fp32:16, *fp32:16, i32:16, 8, 64").source
+    artifact = far_apart.translate("*fp32:16, *fp32:16, i32:16, 8, 64")
+    assert re.search(r"int offs_of_row(?:\[\w+\])?(?:;| =)", artifact.source) and "long long" not in artifact.source
+    assert artifact.reaches == ("stride * 7 + 63",) and artifact.guards == ("stride >= 0",)
+    text = far_apart.translate("*fp32:16, *fp32:16, i32:16, 8, 64", guards=False).source
     assert re.search(r"long long offs_of_row(?:\[\w+\])?(?:;| =)", text) and "static_cast<long long>" in text
 
 
@@ -75,8 +83,41 @@ def by_blocks(x_ptr, out_ptr, M, stride, ROWS: tl.constexpr, COLS: tl.constexpr)
 
 def test_a_sum_that_is_multiplied_has_32_bits_itself() -> None:
     """In 64 bits, its product would take several instructions; alone, in any other offset, it has 32, too."""
-    text = by_blocks.translate("*fp32:16, *fp32:16, i32, i32:16, 8, 64").source
+    text = by_blocks.translate("*fp32:16, *fp32:16, i32, i32:16, 8, 64", guards=False).source
     assert re.search(r"offs_of_row(?:\[r\])? = static_cast<long long>\(first \+ (?:rows(?:\[r\])?)\) \* stride;", text)
+
+
+@triton.jit
+def moved_by_trips(x_ptr, out_ptr, n, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
+    offs = tl.arange(0, ROWS)[:, None] * stride + tl.arange(0, COLS)[None, :]
+    for first in range(0, n, COLS):
+        tl.store(out_ptr + first + offs, tl.load(x_ptr + first + offs) + 1.0)
+
+
+def test_rows_of_pointers_that_trips_move_have_64_bits() -> None:
+    """A loop adds to a pointer of 64 bits; offsets of 32 it would have to widen each time."""
+    artifact = moved_by_trips.translate("*fp32:16, *fp32:16, i32, i32, 8, 64")
+    assert re.search(r"long long offs_of_row(?:\[\w+\])?(?:;| =)", artifact.source) and not artifact.reaches
+
+
+@triton.jit
+def sums_far_apart(x_ptr, out_ptr, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
+    rows, cols = tl.arange(0, ROWS), tl.arange(0, COLS)
+    offs = rows[:, None] * stride + cols[None, :]
+    tl.store(out_ptr + rows[:, None] * COLS + cols[None, :], tl.load(x_ptr + offs) + tl.load(x_ptr + offs + COLS))
+
+
+def test_rows_that_reach_too_far_take_the_text_with_64_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    stride = 1 << 29
+    x, out = np.zeros(7 * stride + 32, np.int8), np.zeros((8, 16), np.int8)  # pages that nobody touches take no memory
+    for row in range(8):
+        x[row * stride : row * stride + 32] = row + np.arange(32)
+    taken = sums_far_apart[(1,)](x, out, stride, ROWS=8, COLS=16)
+    np.testing.assert_array_equal(out, 2 * np.arange(8)[:, None] + 2 * np.arange(16) + 16)
+    assert not taken.metadata.guards and "long long offs_of_row" in taken.source
+    near = sums_far_apart[(1,)](x, out, 32, ROWS=8, COLS=16)
+    assert near.metadata.guards and "int offs_of_row" in near.source
 
 
 @triton.jit

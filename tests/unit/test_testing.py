@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
 import time
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 import tilewright.testing as testing
 from tilewright.diagnostics import ToolchainError
+from tilewright.runtime import driver
 from tilewright.runtime.measuring import report as testing_report
-from tilewright.runtime.measuring.clock import HostClock, quantile
+from tilewright.runtime.measuring.clock import HostClock, clock_of, quantile
 from tilewright.runtime.tuning import timing
 from tilewright.runtime.tuning.timing import Trial, time_in_turns
 
@@ -74,6 +76,39 @@ def test_trials_take_turns_and_hopeless_ones_end(monkeypatch: pytest.MonkeyPatch
     found = time_in_turns({"a": trial("a", 1.0), "b": trial("b", 9.0)}, Scripted(), 0, 0)
     assert found == {"a": [1.0] * 3, "b": [9.0] * 3}
     assert "".join(order) == "aAbB" * 4 + "aA" * 2  # one launch before it counts, three rounds, then the fast one alone
+
+
+def test_a_launch_that_raises_leaves_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: set[int] = set()
+
+    class Driver:
+        """Has events, and nothing else that counts."""
+
+        def cuEventCreate(self, flags: int) -> tuple[int, int]:
+            events.add(len(events))
+            return 0, len(events) - 1
+
+        def cuEventDestroy(self, event: int) -> tuple[int]:
+            events.remove(event)
+            return (0,)
+
+        def cuEventElapsedTime(self, before: int, after: int) -> tuple[int, float]:
+            return 0, 1.0
+
+        def __getattr__(self, name: str) -> Any:
+            return lambda *args: (0, 0) if name in ("cuDeviceGet", "cuDeviceGetAttribute", "cuMemAlloc") else (0,)
+
+    monkeypatch.setattr(driver, "bindings", Driver)
+    monkeypatch.setattr(driver, "in_context", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(driver, "current_stream", lambda device: 0)
+    trials = {name: Trial(lambda: None, launch, lambda: None) for name, launch in (("a", int), ("b", lambda: 1 // 0))}
+    with pytest.raises(ZeroDivisionError), clock_of(0) as clock:
+        time_in_turns(trials, clock, 0, 0)
+    assert not events
+    with clock_of(0) as clock:
+        assert time_in_turns({"a": trials["a"]}, clock, 0, 0) == {"a": [1.0] * 3}
+        assert len(events) == 2  # which all launches had
+    assert not events
 
 
 def test_assert_close() -> None:

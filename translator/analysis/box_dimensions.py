@@ -45,30 +45,41 @@ class BoxDim:
     sharing: int = 1
 
 
+@frozen
+class BoxKind:
+    """Which boxes are asked for.
+
+    Attributes:
+      mapped: whether a tensor map must be able to describe them: aligned, not too large, and none that starts before the
+        tensor. Any other may have rows of any length, and starts below 0 mean what they mean to a load, except where the mask
+        excludes them.
+      fixed: scalars that base, sizes and strides may be functions of beside the parameters: of maps that the kernel makes.
+      shared: whether neighbours of the tile may share an element, which the box has once (`BoxDim.sharing`).
+    """
+
+    mapped: bool = True
+    fixed: frozenset[Variable] = frozenset()
+    shared: bool = False
+
+
+OF_LAUNCHER = BoxKind()  # for maps of which the launcher knows all
+
+
 class Site:
     """One load or store, and readers of the scalars there.
 
     Attributes:
-      parameters: the kernel's, and the `fixed` scalars, which stand for themselves as parameters do.
-      fixed: scalars that tensor maps may be made of where the kernel makes them itself.
+      parameters: the kernel's, and the scalars that are fixed, which stand for themselves as parameters do.
+      kind: which boxes are asked for.
       divisors: what is known of the parameters.
-      mapped: whether boxes must be such that a tensor map can describe them: aligned, and not too large.
-      shared: whether neighbours of the tile may share an element.
       numeric: a reader that follows every definition.
     """
 
     def __init__(
-        self,
-        statement: Statement,
-        kernel: Kernel,
-        facts: Facts,
-        induction: Induction,
-        mapped: bool = True,
-        fixed: frozenset[Variable] = frozenset(),
-        shared: bool = False,
+        self, statement: Statement, kernel: Kernel, facts: Facts, induction: Induction, kind: BoxKind = OF_LAUNCHER
     ) -> None:
         self.statement, self.kernel, self.facts, self.induction = statement, kernel, facts, induction
-        self.mapped, self.fixed, self.shared = mapped, fixed, shared
+        self.kind, fixed = kind, kind.fixed
         self.parameters = frozenset(p.variable for p in kernel.parameters) | fixed
         self.divisors = {p.variable: known_divisor(p.divisibility) for p in kernel.parameters}
         self.divisors |= {variable: facts.known[variable] for variable in fixed if variable in facts.known}
@@ -76,7 +87,7 @@ class Site:
 
     def at(self, statement: Statement) -> Site:
         """The same questions at another statement."""
-        return Site(statement, self.kernel, self.facts, self.induction, self.mapped, self.fixed, self.shared)
+        return Site(statement, self.kernel, self.facts, self.induction, self.kind)
 
     def reader(self, numeric: bool, strides: frozenset[int] = frozenset()) -> Reader:
         """A reader of the scalars at the statement."""
@@ -85,7 +96,8 @@ class Site:
             return self.induction.definition(variable, self.statement)
 
         environment = self.facts.environments.get(self.statement, {})
-        return Reader(self.parameters, definition, environment, numeric, strides, bool(self.fixed), self.shared)
+        bases, shared = bool(self.kind.fixed), self.kind.shared
+        return Reader(self.parameters, definition, environment, numeric, strides, bases, shared)
 
     def value(self, expr: Expr, what: str) -> Expr:
         """An operand of the statement in terms of what holds there; `what` names it.
@@ -107,7 +119,9 @@ class Site:
         factors = [factor for term in terms for factor in term.unknowns]
         known = all(self.parameters.issuperset(used_variables(factor)) for factor in factors)
         calls = (part for factor in factors for part in subexpressions(factor) if isinstance(part, Call))
-        return bool(self.fixed) and known and all(is_elementwise(call) and call.op != "program_id" for call in calls)
+        return (
+            bool(self.kind.fixed) and known and all(is_elementwise(call) and call.op != "program_id" for call in calls)
+        )
 
     def divisor(self, expr: Expr) -> int:
         """A known divisor of a scalar over parameters, a power of two."""
@@ -152,11 +166,11 @@ def find_dimensions(
     strides = _strides(terms, shape, reader)
     literals = frozenset(s[0].number for s in strides.values() if s != ONE and not any(t.unknowns for t in s))
     contiguous = next(axis for axis, stride in strides.items() if stride == ONE)
-    starts, extra = _starts(terms, strides, contiguous, reader, apart, bool(site.fixed))
+    starts, extra = _starts(terms, strides, contiguous, reader, apart, bool(site.kind.fixed))
     if literals and any(site.is_defined(factor) for term in starts[contiguous] for factor in term.factors):
         # A scalar of the user's may hold a multiple of a stride that is a number.
         terms = site.reader(False, literals).sum(pointer)
-        starts, extra = _starts(terms, strides, contiguous, reader, apart, bool(site.fixed))
+        starts, extra = _starts(terms, strides, contiguous, reader, apart, bool(site.kind.fixed))
     starts[contiguous], far = _without_far(starts[contiguous], itemsize(pointer), site.facts)
     for stride, start in far.items():
         extra[stride] = plus(extra.get(stride, ()), start)
@@ -169,7 +183,7 @@ def find_dimensions(
     ]  # fmt: skip
     for stride, start in extra.items():
         dims.append(BoxDim(1, None, *_with_aligned_stride(start, stride, itemsize(pointer), site)))
-    if site.mapped:
+    if site.kind.mapped:
         _check_dimensions(dims, pointer, site)
     return tuple(dims)
 

@@ -55,7 +55,7 @@ def find_sizes(mask: Expr | None, dims: tuple[BoxDim, ...], site: Site) -> tuple
     if uncounted:
         reason = f"the bound along axis {next(iter(uncounted))} is no sum of products of parameters"
         raise StartsElsewhereError(reason, uncounted)
-    named = _named_scalars(mask, site) if site.fixed else {}
+    named = _named_scalars(mask, site) if site.kind.fixed else {}
     return {number: named.get(limit) or build(limit) for number, limit in found.items()}, from_zero
 
 

@@ -20,8 +20,10 @@ from ..language.dtypes import PointerType, int1, int64
 from .affine import NotAffineError, Sum, build
 from .axis_info import AxisInfo, axis_info, known_divisor
 from .box_dimensions import (
+    OF_LAUNCHER,
     Apart,
     BoxDim,
+    BoxKind,
     Site,
     find_dimensions,
     is_aligned,
@@ -67,22 +69,9 @@ class NotABox:
 
 
 def find_box(
-    statement: Statement,
-    kernel: Kernel,
-    facts: Facts,
-    induction: Induction,
-    mapped: bool = True,
-    fixed: frozenset[Variable] = frozenset(),
-    shared: bool = False,
+    statement: Statement, kernel: Kernel, facts: Facts, induction: Induction, kind: BoxKind = OF_LAUNCHER
 ) -> Box | NotABox:
-    """The box that a load or store of a tile touches.
-
-    Where neighbours may have `shared` elements, it has each of them once (`BoxDim.sharing`).
-
-    A `mapped` one is fit for a tensor map, and does not start before the tensor. Any other may have rows of any length, and
-    starts below 0 mean what they mean to a load, except where the mask excludes them. Base, sizes and strides are functions
-    of the parameters and of the `fixed` scalars.
-    """
+    """The box that a load or store of a tile touches, if it is of that kind."""
     call = (
         statement.value if isinstance(statement, Assign) else statement.call if isinstance(statement, Effect) else None
     )
@@ -90,7 +79,7 @@ def find_box(
         return NotABox("it is no load or store")
     try:
         _check_access(call)
-        site = Site(statement, kernel, facts, induction, mapped, fixed, shared)
+        site = Site(statement, kernel, facts, induction, kind)
         try:
             return _find_box(call, site, nothing_apart)
         except NotAffineError as first:
@@ -132,7 +121,7 @@ def _check_access(call: Call) -> None:
 def _find_box(call: Call, site: Site, apart: Apart) -> Box:
     shape = call.args[0].type.shape
     pointer = site.value(call.args[0], "the pointer")
-    for variable, divisor in promised_divisors(pointer).items() if site.fixed else ():
+    for variable, divisor in promised_divisors(pointer).items() if site.kind.fixed else ():
         site.divisors[variable] = known_divisor(max(divisor, _divisor_of(variable, site)))
     reader = site.reader(numeric=False)
     dims = find_dimensions(pointer, shape, site, reader, apart)
@@ -147,14 +136,14 @@ def _find_box(call: Call, site: Site, apart: Apart) -> Box:
     guards |= dict.fromkeys(_sign_guards(dims, from_zero, site))
     guards |= dict.fromkeys(_start_guards(dims[0], itemsize(pointer), tuple(guards), site))
     guards |= dict.fromkeys(_stride_guards(dims[1:], itemsize(pointer), site))
-    whole = _rows_are_whole(dims[0], itemsize(pointer), tuple(guards), site) if site.mapped else None
+    whole = _rows_are_whole(dims[0], itemsize(pointer), tuple(guards), site) if site.kind.mapped else None
     of = {*used_variables(place), *(v for dim in dims for e in (dim.size, dim.stride) if e for v in used_variables(e))}
     made_of = frozenset(of - {parameter.variable for parameter in site.kernel.parameters})
-    if any(site.fixed & set(used_variables(guard)) for guard in guards):
+    if any(site.kind.fixed & set(used_variables(guard)) for guard in guards):
         raise NotAffineError("it is a box under conditions that the launcher cannot check")
     conditions = tuple({parameter_text(guard): guard for guard in guards}.values())
     found = Box(base, dims, conditions, whole=whole)
-    return replace(found, place=place, made_of=made_of) if site.fixed else found
+    return replace(found, place=place, made_of=made_of) if site.kind.fixed else found
 
 
 def _divisor_of(variable: Variable, site: Site) -> int:
@@ -178,7 +167,7 @@ def _base(terms: Sum, site: Site) -> Expr:
             return base
         pointers = {variable for variable in used_variables(base) if variable.type.is_pointer}
         promised = isinstance(base, Call) and base.op == "hint" and base.attribute("values")[0] % TENSOR_ALIGNMENT == 0
-        if site.fixed and len(pointers) == 1 and promised:
+        if site.kind.fixed and len(pointers) == 1 and promised:
             return base
     raise NotAffineError("the address does not start at a pointer parameter")
 
@@ -191,7 +180,7 @@ def _sign_guards(dims: tuple[BoxDim, ...], from_zero: set[int], site: Site) -> l
     signs = find_signs(site)
     guards: list[Expr] = []
     for number, dim in enumerate(dims):
-        if (number in from_zero) == site.mapped:
+        if (number in from_zero) == site.kind.mapped:
             continue
         needed = signs.needed(dim.start)
         if needed is None:
@@ -206,7 +195,7 @@ def _start_guards(dim: BoxDim, item_bytes: int, guards: tuple[Expr, ...], site: 
     """The condition, if any, under which rows of a mapped box start at a multiple of 16 bytes, as hardware asks."""
     wanted = TENSOR_ALIGNMENT // item_bytes
     known = dict(site.facts.environments.get(site.statement, {})) | _divisors_under(guards)
-    if not site.mapped or axis_info(dim.start, known).divisibility[0] % wanted == 0:
+    if not site.kind.mapped or axis_info(dim.start, known).divisibility[0] % wanted == 0:
         return []
     terms = site.numeric.sum(dim.start)
     unaligned = tuple(term for term in terms if axis_info(build((term,)), known).divisibility[0] % wanted)
@@ -219,7 +208,7 @@ def _start_guards(dim: BoxDim, item_bytes: int, guards: tuple[Expr, ...], site: 
 
 def _stride_guards(dims: tuple[BoxDim, ...], item_bytes: int, site: Site) -> list[Expr]:
     """The conditions, if any, under which the strides of a mapped box are multiples of 16 bytes, as hardware asks."""
-    unaligned = [dim.stride for dim in dims if site.mapped and not is_aligned(dim.stride, item_bytes, site)]
+    unaligned = [dim.stride for dim in dims if site.kind.mapped and not is_aligned(dim.stride, item_bytes, site)]
     return [_is_multiple(stride, TENSOR_ALIGNMENT // item_bytes) for stride in unaligned]
 
 

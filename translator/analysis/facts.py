@@ -6,7 +6,7 @@ In: a typed `Kernel`. Out: `Facts`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..frozen import frozen
 from ..ir.nodes import (
@@ -32,7 +32,7 @@ from ..ir.walk import (
     subexpressions,
     used_variables,
 )
-from .axis_info import AxisInfo, known_divisor
+from .axis_info import AxisInfo, axis_info, known_divisor
 from .flow import Environments, follow
 from .fused import converted_once
 
@@ -54,7 +54,7 @@ class Facts:
         their expression stands at its use.
       unused: variables that nothing with an effect depends on; their statements become no code.
       known: what is known of each variable wherever it is read.
-      environments: what is known of variables at each statement that accesses memory, by `id` of the statement.
+      environments: what is known of variables at each statement that accesses memory.
       loops: how many loops stand around the first assignment of a variable.
     """
 
@@ -66,6 +66,22 @@ class Facts:
     known: dict[Variable, AxisInfo]
     environments: Environments
     loops: dict[Variable, int]
+
+    def at(self, statement: Statement) -> FactsAt:
+        """The facts with what holds where a statement stands that accesses memory."""
+        return FactsAt(self, self.environments[statement])
+
+
+@frozen
+class FactsAt:
+    """All facts, and in an `environment` what is known of variables at one place."""
+
+    facts: Facts
+    environment: Mapping[Variable, AxisInfo]
+
+    def info(self, expr: Expr) -> AxisInfo:
+        """What is known of an expression there."""
+        return axis_info(expr, self.environment)
 
 
 def find_facts(kernel: Kernel) -> Facts:

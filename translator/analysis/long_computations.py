@@ -6,13 +6,12 @@ wanted, and what stands in a branch overlaps with nothing else; around several o
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 
 from ..ir.nodes import Call, CallFunction, Expr, Literal, Use, Variable
 from ..ir.walk import MOVES, children, expressions, statements, subexpressions, used_variables
 from ..ops.registry import OPS
-from .axis_info import AxisInfo, axis_info
-from .facts import Facts
+from .facts import FactsAt
 
 SEVERAL = 2  # operations for which the compiler makes a branch, and predicates what is in it
 
@@ -58,12 +57,13 @@ def is_power_of_two(expr: Expr) -> bool:
     return value > 0 and value & (value - 1) == 0
 
 
-def is_found_slowly(places: Expr, facts: Facts, environment: Mapping[Variable, AxisInfo]) -> bool:
+def is_found_slowly(places: Expr, here: FactsAt) -> bool:
     """Whether the elements of a tile of addresses or indices follow from a computation for each that takes long.
 
     A quotient that neighbours have in common, or a remainder that rises by 1, is computed once for all of them, and what an
     outer loop computes stands in no branch of an inner one.
     """
+    facts = here.facts
     inner = max((facts.loops.get(variable, 0) for variable in used_variables(places)), default=0)
     pending, seen = [places], set[Variable]()
     while pending:
@@ -71,7 +71,7 @@ def is_found_slowly(places: Expr, facts: Facts, environment: Mapping[Variable, A
         if not part.type.is_tile:
             continue  # what scalars are computed from is computed once
         if isinstance(part, Call) and ((part.op in OPS and OPS[part.op].long) or _is_quotient(part)):
-            info = axis_info(part, environment)
+            info = here.info(part)
             if max(*info.constancy, *info.contiguity) == 1:
                 return True
         if isinstance(part, Use) and part.variable in facts.index | facts.absorbed and part.variable not in seen:

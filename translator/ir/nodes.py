@@ -346,6 +346,7 @@ class Kernel:
       readings: everything that names of the text stood for; None when that cannot be told.
       static_loops: where its loops of `tl.static_range` stand, by their serial numbers.
       parameter_comments: the user's, by the name of the argument; empty where there is none.
+      short_rows: tiles of offsets in 32 bits that may need more; a launch is asked for all offsets that are made of them.
     """
 
     name: str
@@ -361,3 +362,4 @@ class Kernel:
     readings: tuple[Reading, ...] | None = None
     static_loops: tuple[LoopPlace, ...] = ()
     parameter_comments: Mapping[str, ParameterComments] = field(default_factory=dict)
+    short_rows: frozenset[Variable] = frozenset()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
@@ -119,11 +120,7 @@ def _update(place: str, value: Expr, text: str) -> Assignment | None:
 
 
 def _is_zero(value: Expr) -> bool:
-    return isinstance(value, Literal) and value.value == 0 and not _is_minus_zero(value.value)
-
-
-def _is_minus_zero(value: float) -> bool:
-    return str(value).startswith("-")
+    return isinstance(value, Literal) and value.value == 0 and math.copysign(1, value.value) > 0
 
 
 def reads_elsewhere(context: Context, target: Variable, value: Expr) -> bool:

@@ -13,6 +13,7 @@ from ..ir.nodes import Call, Expr, Use, Variable
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType
 from .context import Context
+from .text.constants import grid_word
 from .text.unit import Line, Place
 
 
@@ -37,7 +38,7 @@ def of_program(context: Context, places: list[Place]) -> tuple[Line, ...]:
         return ()
     calls = [part for part in _parts(context) if isinstance(part, Call) and _divides_indices(part)]
     dividends = [call.args[0] for call in calls if is_number(call.args[1], context.facts)]
-    words = [f"blockIdx.{'xyz'[axis]}" for axis in sorted(_program_axes(dividends, context.facts.definitions))]
+    words = [grid_word("program_id", axis) for axis in sorted(_program_axes(dividends, context.facts.definitions))]
     named = {place.value: place.name for place in places}
     tests = [f"{named.get(word, f'static_cast<int>({word})')} >= 0" for word in words]
     return (Line(f"__builtin_assume({' && '.join(tests)});", "makes quotients of indices shifts"),) if tests else ()

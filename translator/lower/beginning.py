@@ -11,7 +11,7 @@ from ..analysis.origins import Origins
 from ..analysis.overflow import wrapping_calls
 from ..ir.c_names import MATH_NAMES
 from ..ir.nodes import Assign, Call, For, Kernel, Note, Statement, Variable
-from ..ir.walk import all_expressions, expressions, statements
+from ..ir.walk import all_expressions, expressions, readers_of, statements
 from ..ops.registry import OPS
 from ..schedule.accesses.agreed_loads import agreed_loads
 from ..schedule.accesses.common_tests import loads_with_common_tests
@@ -21,12 +21,13 @@ from ..schedule.tiles.layout import Layout
 from .accesses.named_masks import Spelling
 from .context import Context
 from .given_names import given_names
+from .known import Known, MemoryFacts
 from .shared.memory import SharedMemory
 from .shared.turns import Sharing, Turns, find_turns
-from .state import MemoryFacts
 from .text.axis_names import UNNAMED_TILE, AxisNames
 from .text.includes import dtypes_of
 from .text.names import Names, entry_name
+from .text.needs import Needs
 from .text.scopes import Scopes, find_scopes
 from .text.spell import Arithmetic
 from .text.unit import Shared
@@ -46,28 +47,33 @@ def first_context(
     names.results.update(_results(kernel))
     _take_names(names, kernel, schedule, given)
     names.array_of.update(versions_of_one_array(kernel, facts, schedule, scopes, {*given, *given.values()}))
-    context = Context(
+    known = Known(
         kernel,
         facts,
         schedule,
-        scopes,
-        names,
-        axis_names,
-        SharedMemory(names, _turns(kernel, facts, schedule, sharing)),
-        MemoryFacts(
-            read_only_pointers(kernel),
-            Origins(kernel.body),
-            lasting_loads(kernel),
-            agreed_loads(kernel),
-            loads_with_common_tests(kernel, facts),
+        readers=readers_of(kernel.body),
+        arithmetic=Arithmetic(
+            wrapping_calls(kernel, facts.definitions), doubles(kernel), schedule.small_offsets.offsets
         ),
-        Arithmetic(wrapping_calls(kernel, facts.definitions), doubles(kernel), schedule.small_offsets.offsets),
-        frozenset(given.values()),
-        named_masks,
+        memory=_memory(kernel, facts),
+        given=frozenset(given.values()),
+        named_masks=named_masks,
     )
+    shared = SharedMemory(names, _turns(kernel, facts, schedule, sharing))
+    context = Context(known, scopes, names, axis_names, shared, Needs(names))
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared.arrays[variable, "tile"] = _tile_in_shared(context, variable)
     return context
+
+
+def _memory(kernel: Kernel, facts: Facts) -> MemoryFacts:
+    return MemoryFacts(
+        read_only_pointers(kernel),
+        Origins(kernel.body),
+        lasting_loads(kernel),
+        agreed_loads(kernel),
+        loads_with_common_tests(kernel, facts),
+    )
 
 
 def _turns(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing) -> Turns | None:

@@ -63,9 +63,9 @@ def _lower_once(context: Context, block: tuple[Statement, ...], read: dict[Stati
             _note_readers(context, trip, read)
             continue
         tagged = not (is_repeated(context, group) or is_elsewhere(context, group))
-        quoting, context.quoting = context.quoting, context.quoting and tagged
+        quoting, context.remarks.quoting = context.remarks.quoting, context.remarks.quoting and tagged
         waits, code = _lower_group(context, group)
-        context.quoting = quoting
+        context.remarks.quoting = quoting
         nodes += waits
         origin = group[0].origin
         if not code and quoted is not None and origin.span is quoted.span and origin.text == quoted.text:
@@ -123,18 +123,18 @@ def _lower_group(context: Context, group: list[Statement]) -> tuple[tuple[Node, 
 
     first: tuple[Node, ...] = ()
     code: list[Node] = []
-    context.moved = {}
+    context.instead.moved = {}
     for statement, following in zip_longest(group, group[1:]):
         declarations = _declarations(context, statement)
-        context.at_once = taken_at_once(context, statement, following)
+        context.instead.at_once = taken_at_once(context, statement, following)
         waits, own = lower_statement(context, statement)
         if statement is group[0]:
             first, waits = waits, ()
         code += [*waits, *declarations, *own]
         context.order.assigned.update(assigned_variables(statement))
         changed = set(statement.targets) if isinstance(statement, Assign) else set()
-        shared = context.moved if isinstance(statement, (Assign, Effect)) else {}
-        context.moved = {key: name for key, name in shared.items() if key[0] not in changed}
+        shared = context.instead.moved if isinstance(statement, (Assign, Effect)) else {}
+        context.instead.moved = {key: name for key, name in shared.items() if key[0] not in changed}
     return first, code
 
 

@@ -1,43 +1,40 @@
-"""The state of one lowering: names given, helpers and shared arrays asked for, barriers owed.
+"""What the lowering of each statement has of the others and of the file, in one place.
 
-Everything that a statement's lowering needs to know about the rest of the file goes through here.
+What is given and stays (`known.py`); how things are called and spelled (`text/`); what the file must hold (`text/needs.py`,
+`text/constants.py`, `shared/memory.py`); what is collected on the way (`state.py`).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from pathlib import PurePath
 
 from ..analysis.facts import Facts
 from ..analysis.meeting import Places
 from ..analysis.own_sums import dots_with_own_sums
-from ..hardware import LANE_BITS, WARP_SIZE, WARPGROUP_BITS
-from ..ir.c_names import is_library_name
-from ..ir.nodes import Assign, Call, DeviceFunction, Expr, For, Kernel, Statement, Variable
+from ..hardware import WARP_SIZE
+from ..ir.nodes import Assign, Call, DeviceFunction, Expr, For, Statement, Variable
 from ..ir.types import ValueType
-from ..ir.walk import readers_of, statements
+from ..ir.walk import statements
 from ..language.dtypes import PointerType
 from ..schedule.accesses.access import Access
-from ..schedule.plan import Schedule
 from ..schedule.tiles.layout import REGISTER, Layout
-from .accesses.named_masks import NamedMasks, Spelling
+from .accesses.named_masks import NamedMasks
 from .accesses.vector_starts import coarser, first_of_vector
+from .known import Known
 from .shared.memory import SharedMemory
-from .state import AccessOrder, Around, BoxCopies, LoadedAhead, MemoryFacts, Progress, StatementNotes, WarpRole
-from .text.axis_names import MOST_BARE, PLACES, AxisNames
+from .state import AccessOrder, Around, BoxCopies, Instead, LoadedAhead, Progress, Remarks, StatementNotes, WarpRole
+from .text.axis_names import PLACES, AxisNames
+from .text.constants import grid_word
 from .text.names import Names
-from .text.needs import Needs, Used
+from .text.needs import Needs
 from .text.operators import Text
 from .text.point import Point, coordinate, register_index
 from .text.scopes import Scopes
-from .text.spell import Arithmetic, Speller
-from .text.unit import Assignment, Constant, Declaration, Line, Node, Place
-
-NO_MASKS: Mapping[Variable, Spelling] = {}
+from .text.spell import Speller
+from .text.unit import Assignment, Declaration, Line, Node
 
 
 def ctype(type_: ValueType, writes: bool = True) -> str:
@@ -63,79 +60,49 @@ def only_place(facts: Facts, variable: Variable) -> int | None:
 
 
 class Context:
-    """See the module docstring. One per kernel."""
+    """See the module docstring. One per kernel, and one per function in its file."""
 
     def __init__(
-        self,
-        kernel: Kernel,
-        facts: Facts,
-        schedule: Schedule,
-        scopes: Scopes,
-        names: Names,
-        axis_names: AxisNames,
-        shared: SharedMemory,
-        memory: MemoryFacts,
-        arithmetic: Arithmetic,
-        given: Set[Variable] = frozenset(),
-        named_masks: Mapping[Variable, Spelling] = NO_MASKS,
-        root: Context | None = None,
+        self, known: Known, scopes: Scopes, names: Names, axis_names: AxisNames, shared: SharedMemory, needs: Needs
     ) -> None:
-        """Starts a lowering: of a kernel, or within `root` of a function that stands in its file.
-
-        `given` are the names of results that are written under them at once, `named_masks` what an earlier one found.
-        """
-        self.kernel, self.facts, self.schedule, self.scopes = kernel, facts, schedule, scopes
-        self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
-        self.names, self.axis_names, self.given = names, axis_names, given
-        self.masks = NamedMasks(facts, named_masks)
-        counted = {s.variable for s in statements(kernel.body) if isinstance(s, For)}
-        self._unread = counted.union(facts.index, (parameter.variable for parameter in kernel.parameters))
-        used = root.speller.used if root else Used()
-        self.speller: Speller = Speller(facts.definitions, self.spelled, arithmetic, used, words=self)
-        self.readers: dict[Variable, list[Statement]] = root.readers if root else readers_of(kernel.body)
-        self.root = root or self  # the kernel's own lowering, whose names are those of the file
-        self.needs: Needs = root.needs if root else Needs()
-        self.shared, self.memory = shared, memory
-        self.order = AccessOrder(Places(facts.definitions, kernel.body))
-        self.around, self.progress = Around(), Progress()
-        self.notes, self.ahead, self.box_copies = StatementNotes(), LoadedAhead(), BoxCopies()
-        self.role = WarpRole()
-        self.accesses: dict[tuple[Statement, Layout], Access] = {}  # so far: a loop's body is lowered several times
-        self.converted: dict[tuple[Variable, Layout], str] = {}
-        self.field_of: dict[Variable, tuple[str, str]] = {}  # (state, name) of what is read as a field
-        self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
-        self.at_once: Variable | None = None  # what the statement being lowered loads for the next one, without a name
-        self.in_place: dict[Variable, Text] = {}  # the loads of such
-        self.quoting = True  # whether statements stand under tags
-        self.said: dict[str, Statement] = {}  # the statement that explains the tests of a limit for whole vectors
+        """Starts the lowering of a kernel, or of a function that stands in its file; the two have the same `needs`."""
+        self._known = known
+        self.kernel, self.facts, self.schedule, self.memory = known.kernel, known.facts, known.schedule, known.memory
+        self.readers, self.given = known.readers, known.given
+        counted = {s.variable for s in statements(self.kernel.body) if isinstance(s, For)}
+        parameters = (parameter.variable for parameter in self.kernel.parameters)
+        self._unread = counted.union(self.facts.index, parameters)
+        # How things are called and spelled.
+        self.names, self.axis_names, self.constants = names, axis_names, axis_names.constants
+        self.masks = NamedMasks(self.facts, known.named_masks)
+        written_out = {variable: self.facts.definitions[variable] for variable in self.facts.absorbed}
+        self.speller = Speller(self.facts.definitions, written_out, known.arithmetic, needs.used, words=self)
         self._temporaries: dict[tuple[Statement, Variable | None, str], Variable] = {}
-        self._widths: dict[int, str] = {}
-        self._constants: dict[tuple[str, str, object], str] = {}
+        # What the file must hold for it.
+        self.needs, self.shared = needs, shared
+        # What is collected on the way.
+        self.scopes = scopes  # of the role whose part is being written
+        self.around, self.progress, self.instead, self.role = Around(), Progress(), Instead(), WarpRole()
+        self.notes, self.ahead, self.box_copies, self.remarks = StatementNotes(), LoadedAhead(), BoxCopies(), Remarks()
+        self.order = AccessOrder(Places(self.facts.definitions, self.kernel.body))
+        self.accesses: dict[tuple[Statement, Layout], Access] = {}  # so far: a loop's body is lowered several times
 
     def nested(self, facts: Facts, scopes: Scopes, names: Names) -> Context:
-        """A lowering of scalar code in a function of its own; helpers are asked for from this one."""
-        memory, arithmetic = MemoryFacts(), self.speller.arithmetic
-        axis_names, shared = self.axis_names.in_function(), SharedMemory(names)
-        return Context(
-            self.kernel, facts, self.schedule, scopes, names, axis_names, shared, memory, arithmetic, root=self.root
-        )
+        """A lowering of scalar code in a function of its own."""
+        known, axis_names = self._known.of_function(facts), self.axis_names.in_function()
+        return Context(known, scopes, names, axis_names, SharedMemory(names), self.needs)
 
     def function_name(self, function: DeviceFunction) -> str:
-        """The name of a device function: the user's, unless something of ours or CUDA's has it; then with where it is from."""
-        known = self.needs.functions
-        if function not in known:
-            own = [] if is_library_name(function.name) else [function.name]
-            where = re.sub(r"\W", "_", PurePath(function.origin.file).stem) or self.kernel.name
-            known[function] = self.root.names.fresh(*own, f"{function.name}_of_{where}")
-        return known[function]
+        """The name of a device function."""
+        return self.needs.function_name(function, self.kernel.name)
 
     # ------------------------------------------------------------------------------------------------ variables
 
     def variable_text(self, variable: Variable, point: Point | None, wide: bool) -> Text:
         """A variable at a point, None for scalars; `wide` multiplies what it is written out as in 64 bits."""
-        if variable in self.in_place:
-            return self.in_place[variable]
-        state, field = self.field_of.get(variable, ("", ""))
+        if variable in self.instead.in_place:
+            return self.instead.in_place[variable]
+        state, field = self.instead.fields.get(variable, ("", ""))
         if not variable.type.is_tile:
             return Text(f"{state}.{field}" if state else self.names.variable(variable))
         if point is None:
@@ -157,6 +124,10 @@ class Context:
             + "".join(f"[{index}]" for index in indices if index is not None)
             + (f".{field}" if field else self.column(variable, name))
         )
+
+    def infinity(self, negative: bool) -> str:
+        """An infinity of fp32: by a name, within the kernel."""
+        return self.constants.infinity(negative)
 
     def coordinate(self, point: Point) -> Text:
         """The coordinate of a point with one axis."""
@@ -192,8 +163,8 @@ class Context:
 
     def array_name(self, variable: Variable, layout: Layout) -> str:
         """The register array that holds a tile in the given layout."""
-        if (variable, layout) in self.converted:
-            return self.converted[variable, layout]
+        if (variable, layout) in self.instead.converted:
+            return self.instead.converted[variable, layout]
         if variable in self.facts.index:
             layouts = self.schedule.index_layouts.get(variable, ())
             number = layouts.index(layout) if layout in layouts else 0
@@ -286,69 +257,6 @@ class Context:
             self._temporaries[key] = Variable(name, type_, -1 - len(self._temporaries))
         return self._temporaries[key]
 
-    def width_constant(self, width: int) -> str:
-        """The constant for vectors of another width than their axis's run."""
-        name = self._widths.get(width)
-        if name is None:
-            words = {2: "PAIR", 4: "QUAD", 8: "OCT", 16: "HEX"}
-            name = self._widths[width] = self.names.fresh(f"{words[width]}_VEC")
-            self.axis_names.constants.append(Constant(name, str(width), "elements of one access"))
-        return name
-
-    # -------------------------------------------------------------------------------------- constants and places
-
-    def constant(
-        self, name: str, value: int, comment: str, text: str = "", topic: str = "tiles", *others: str, further: str = ""
-    ) -> str:
-        """The name of a constant; one of the `others` where the name already stands for another value.
-
-        `text` says how the value follows from other constants; `topic` where in the file it stands; `further` is the comment
-        of one with another name, if it has its own.
-        """
-        key = ("constant", name, value)
-        if key not in self._constants:
-            own = self._constants[key] = self.names.fresh(name, *others)
-            said = comment if own == name else further or comment
-            self.axis_names.constants.append(Constant(own, text or str(value), said, topic=topic))
-        return self._constants[key]
-
-    def large(self, name: str, number: int, comment: str) -> str:
-        """A number, by a constant of that name where it is a large one."""
-        return str(number) if number <= MOST_BARE else self.constant(name, number, comment)
-
-    def thread_place(self, name: str, text: str, comment: str = "", subject: str = "", *others: str) -> str:
-        """A variable of the prologue that says where this thread stands, by a name or one of `others`; see `Place`."""
-        key = ("place", name, text)
-        if key not in self._constants:
-            place = self._constants[key] = self.names.fresh(name, *others)
-            self.axis_names.places.append(Place(place, text, comment, subject))
-        return self._constants[key]
-
-    def lane(self) -> str:
-        """The thread's number within its warp."""
-        return self.axis_names.place_of("lane")
-
-    def warp_place(self, name: str, axis: tuple[int, ...], noun: str, tile: str) -> str:
-        """The first coordinate of this warp along an axis of an accumulator."""
-        text = self.axis_names.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis), noun).text
-        if text == "0":
-            return text
-        subject = "where the warp's part begins"
-        return self.thread_place(name, text, f"the first {noun} of the warp's part", subject, f"{tile}_{name}")
-
-    def warpgroup(self, bits: list[int]) -> str:
-        """The warpgroup's number, counted by the given thread bits."""
-        size = self.warpgroup_size()
-        low = bits[0] - WARPGROUP_BITS
-        text = f"{self.axis_names.tid} / {size}" + (f" / {1 << low}" if low else "")
-        if bits[-1] + 1 < self.axis_names.num_threads.bit_length() - 1:
-            text += f" % {1 << len(bits)}"
-        return self.thread_place("warpgroup", text)
-
-    def warpgroup_size(self) -> str:
-        """The constant that counts the threads of a warpgroup."""
-        return self.constant("WARPGROUP_SIZE", 1 << WARPGROUP_BITS, "threads", topic="threads")
-
     # ------------------------------------------------------------------------------------- helpers, shared memory
 
     def use_helper(self, template: str, name: str | None = None, **values: object) -> str:
@@ -370,7 +278,7 @@ class Context:
         if not self.schedule.rings.has_producer:  # of a single warp, the lanes meet, which is faster
             return "__syncwarp()" if self.schedule.num_threads == WARP_SIZE else "__syncthreads()"
         self.use_helper("named_barrier_sync")
-        barrier = self.constant("CONSUMER_BARRIER", 1, "named barrier of those that multiply", topic="threads")
+        barrier = self.constants.named("CONSUMER_BARRIER", 1, "named barrier of those that multiply", topic="threads")
         return f"named_barrier_sync({barrier}, NUM_THREADS)"
 
     def launch_word(self, op: str, axis: int) -> str:
@@ -381,18 +289,23 @@ class Context:
         """
         axes = self.schedule.rings.program_axes
         if axis >= axes:
-            return f"{'blockIdx' if op == 'program_id' else 'gridDim'}.{'xyz'[axis]}"
+            return grid_word(op, axis)
         if op == "program_id" and axis in self.role.program_variables:
             return self.names.variable(self.role.program_variables[axis])
         name = "program" if op == "program_id" else "num_programs"
         name += f"_{'xyz'[axis]}" if axes > 1 else ""
         return self.names.once(name, name)
 
+    def launch_int(self, op: str, axis: int) -> str:
+        """The same as an int, which CUDA's words are not."""
+        own = axis < self.schedule.rings.program_axes
+        return self.launch_word(op, axis) if own else self.constants.grid_place(op, axis)
+
     def producer_threads(self) -> str:
         """The constant that counts the loading warpgroup's threads; "" without one."""
         if not self.schedule.rings.has_producer:
             return ""
-        return self.warpgroup_size()
+        return self.axis_names.warpgroup_size()
 
     def after_barrier(self) -> None:
         """Records that a barrier has been passed."""
@@ -428,13 +341,3 @@ class Context:
             yield
         finally:
             self.around = before
-
-    @contextmanager
-    def conversions(self, entries: dict[tuple[Variable, Layout], str]) -> Iterator[None]:
-        """Makes converted tiles visible to one statement."""
-        before = dict(self.converted)
-        self.converted.update(entries)
-        try:
-            yield
-        finally:
-            self.converted = before

@@ -5,7 +5,6 @@ A loop's own previous trip may make barriers necessary, so that a body is lowere
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -25,7 +24,7 @@ from .staging.ring_copies import lower_copying_loop
 from .staging.ring_loop import RingLoop
 from .staging.rings import lower_consumer_loop, lower_producer_loop
 from .state import Accesses, LoopBounds
-from .text.operators import Text, inverse
+from .text.operators import Text, inverse, is_word
 from .text.tags import part, tag
 from .text.unit import Assignment, Branch, Line, Loop, Node, const
 
@@ -150,7 +149,7 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) ->
     stop = bounds.stop.text
     if ring.loop in context.role.loop_stops:
         stop = context.role.loop_stops[ring.loop]
-    elif not re.fullmatch(r"\w+", stop):
+    elif not is_word(stop):
         limit = loop_stop(context, statement)
         nodes.append(const(ctype(statement.variable.type), limit, stop))
         stop = limit

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ..analysis.facts import Facts
 from ..artifact import shared_declaration
 from ..hardware import REGISTER_FILE, REGISTER_STEP
+from ..ir.c_tokens import identifiers
 from ..ir.nodes import NO_COMMENTS, Kernel, ParameterComments
 from ..schedule.accesses.pointers import read_only_pointers
 from ..schedule.plan import Schedule
@@ -23,12 +24,12 @@ from .static_loops import rolled
 from .text.header import header_fields, needed_architecture, reads_through_proxy, title
 from .text.includes import includes
 from .text.local_names import with_plain_names
-from .text.long_words import with_infinities_named, with_launch_words_named
 from .text.names import entry_name
+from .text.operators import sum_text
 from .text.repeats import with_parts_named
 from .text.spell import WRAPS
 from .text.stored import with_arrays_in_common
-from .text.unit import Blank, Function, Line, Node, Shared, Unit, const, words
+from .text.unit import Blank, Declaration, Function, Line, Node, Shared, Unit, const, every, texts_of, words
 from .text.user_constants import named_values, user_constants
 
 
@@ -43,7 +44,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
     context, lowered = _lowered(kernel, facts, schedule, sharing)
     written = rolled(lowered, context.names, context.shared.arrays.values())
     context.shared.keep(written.shared)
-    infinities, body = _finished(context, written.body)
+    body = _finished(context, written.body)
     functions = _functions(context, kernel)  # may ask for helpers, as all above may
     _ask_for_spelled_helpers(context)
     static, dynamic, dynamic_bytes = plan_shared(context, kernel)
@@ -55,7 +56,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
         docstring=kernel.docstring,
         header=header_fields(context, dynamic_bytes, words(body)),
         includes=includes(kernel),
-        constants=(*user_constants(context, words((*prologue, *body))), *context.axis_names.constants),
+        constants=(*user_constants(context, words((*prologue, *body))), *context.constants.all),
         helpers=tuple(context.needs.helpers.values()),
         functions=functions,
         dynamic_shared=dynamic,
@@ -71,7 +72,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Shar
         ),
         bounds=bounds,
         threads=threads,
-        body=with_parts_named((*prologue, *infinities, Blank(), *body)),
+        body=with_parts_named((*prologue, *_infinities(context, body), Blank(), *body)),
         needs=needed_architecture(context),
         proxy_reads=reads_through_proxy(context),
         unequal=frozenset(context.needs.unequal | written.unequal),
@@ -90,20 +91,16 @@ def _lowered(kernel: Kernel, facts: Facts, schedule: Schedule, sharing: Sharing)
     return context, lower_body(context, kernel)
 
 
-def _finished(context: Context, body: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    """What is known once all is written: (declarations of infinities, the body).
-
-    How much of an index tile anything asks for, which arrays and names can be shared, what needs a name.
-    """
+def _finished(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The body with what is known once all is written: how much of an index tile anything asks for, what can be shared."""
     names, settled = context.names, context.facts.index | context.facts.definitions.keys()
     body = settle_index_tiles(body, lambda name: names.bearers(name) <= settled)
-    body = with_plain_names(with_arrays_in_common(body, context.notes.stored), names.wanted)
-    return with_infinities_named(context, with_launch_words_named(context, body))
+    return with_plain_names(with_arrays_in_common(body, context.notes.stored), names.wanted)
 
 
 def _ask_for_spelled_helpers(context: Context) -> None:
     """Has the file have the helpers that expressions were spelled with."""
-    for helper in context.speller.used.helpers:
+    for helper in context.needs.used.helpers:
         if helper in WRAPS:
             context.use_helper("wrapping", helper, sign=WRAPS[helper])
         else:
@@ -125,14 +122,14 @@ def _bounds(context: Context) -> tuple[str, str]:
     """
     if context.schedule.options.maxnreg is not None:
         return f"__maxnreg__({context.schedule.options.maxnreg})", ""
-    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
+    threads = sum_text("NUM_THREADS", context.producer_threads())
     blocks = context.schedule.blocks_per_multiprocessor
     if blocks is None:
         return f"__launch_bounds__({threads})", threads
     if blocks > 1:
         most = REGISTER_FILE // (blocks * context.schedule.launch_threads) // REGISTER_STEP * REGISTER_STEP
         comment = f"per multiprocessor: {most} registers a thread"
-        blocks_word = context.constant("MIN_BLOCKS", blocks, comment, topic="threads")
+        blocks_word = context.constants.named("MIN_BLOCKS", blocks, comment, topic="threads")
         return f"__launch_bounds__({threads}, {blocks_word})", threads
     return f"__launch_bounds__({threads}, {blocks})", threads
 
@@ -148,7 +145,7 @@ def _functions(context: Context, kernel: Kernel) -> tuple[Function, ...]:
     """The functions that the text calls; a function stands above those that call it."""
     written: list[Function] = []
     for function in reversed(kernel.functions):
-        if function in context.speller.used.functions:
+        if function in context.needs.used.functions:
             written.append(lower_function(context, function))
     return tuple(reversed(written))
 
@@ -160,6 +157,14 @@ def _twins(context: Context) -> list[Line]:
     return [Line(f"auto& {tile} = {first};", comment) for tile, first in dict.fromkeys(pairs) if tile != first]
 
 
+def _infinities(context: Context, body: tuple[Node, ...]) -> list[Declaration]:
+    """The declarations of those that are mentioned, in the order of the text."""
+    known = context.constants.infinities
+    nodes = every(body) if known else ()
+    mentioned = (word for node in nodes for text in texts_of(node) for word in identifiers(text) if word in known)
+    return [const("float", name, known[name]) for name in dict.fromkeys(mentioned)]
+
+
 def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node]) -> list[Node]:
     """The coordinates of the thread, as far as the body reads them, and the shared struct."""
     nodes: list[Node] = []
@@ -168,7 +173,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
     nodes += _twins(context)
     tid = context.axis_names.tid
     used, places = words((*context.role.set_up, *body)), []
-    for place in reversed(context.axis_names.places):  # a place may be computed from those before it
+    for place in reversed(context.constants.prologue):  # a place may be computed from those before it
         if place.name in used:
             places.append(place)
             used |= words((place,))

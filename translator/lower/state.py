@@ -7,17 +7,18 @@ What holds inside of a loop or a branch is `Around`, and goes with it; what a bl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from ..analysis.meeting import Places, Trips
-from ..analysis.origins import Origins
 from ..frozen import frozen
-from ..ir.nodes import Assign, Call, Expr, For, Statement, Variable, While
+from ..ir.nodes import Assign, Expr, For, Statement, Variable, While
 from ..schedule.products.shared_tiles import SharedTile
 from ..schedule.staging.producer import SharedLines
 from ..schedule.tiles.layout import Layout
+from .text.operators import Text
 from .text.unit import Node
 
 if TYPE_CHECKING:
@@ -30,25 +31,6 @@ ANOTHER: tuple[int, ...] = (-1,)  # of an atomic's places, instead: several thre
 # From where to where a loop runs, and how often the variables in that had been assigned.
 LoopBounds = tuple[tuple[Expr, ...], tuple[int, ...]]
 Data = tuple[Variable, frozenset[Variable]]  # an argument, and the data that addresses in it are computed from
-
-
-@frozen
-class MemoryFacts:
-    """What is known of the memory that a kernel touches; a function of scalars touches none.
-
-    Attributes:
-      read_only: the pointers that nothing is written through.
-      origins: which arguments an address may come from.
-      lasts: whether a load brings the same wherever it stands.
-      agreed: scalars that one thread loads for all.
-      tested_alike: tiles whose masks have parts in common with others of their block.
-    """
-
-    read_only: frozenset[Variable] = frozenset()
-    origins: Origins = field(default_factory=lambda: Origins(()))
-    lasts: Callable[[Call], bool] = lambda load: False
-    agreed: frozenset[Variable] = frozenset()
-    tested_alike: frozenset[Variable] = frozenset()
 
 
 @frozen
@@ -203,6 +185,40 @@ class StatementNotes:
 
 
 @dataclass
+class Remarks:
+    """What comments are to say, and have said."""
+
+    quoting: bool = True  # whether statements stand under tags
+    explained: dict[str, Statement] = field(
+        default_factory=dict
+    )  # where the tests of a limit for whole vectors are, by it
+    transposed: dict[Variable, str] = field(default_factory=dict)  # what the header says of tiles that dots transpose
+
+
+@dataclass
+class Instead:
+    """Where variables are found that a statement does not read from an array or a scalar of their name."""
+
+    converted: dict[tuple[Variable, Layout], str] = field(default_factory=dict)  # for the statement being lowered
+    moved: dict[tuple[Variable, Layout], str] = field(
+        default_factory=dict
+    )  # so far, by the source statement it is from
+    at_once: Variable | None = None  # what it loads for the next one, without a name
+    in_place: dict[Variable, Text] = field(default_factory=dict)  # the loads of such
+    fields: dict[Variable, tuple[str, str]] = field(default_factory=dict)  # (state, name) of what is read as a field
+
+    @contextmanager
+    def conversions(self, entries: dict[tuple[Variable, Layout], str]) -> Iterator[None]:
+        """Makes converted tiles visible to one statement."""
+        before = dict(self.converted)
+        self.converted.update(entries)
+        try:
+            yield
+        finally:
+            self.converted = before
+
+
+@dataclass
 class LoadedAhead:
     """Where what was loaded in an earlier iteration is found, by its variable."""
 
@@ -211,7 +227,6 @@ class LoadedAhead:
     values: dict[Variable, str] = field(default_factory=dict)  # registers that scalars were read into
     read_ahead: set[Variable] = field(default_factory=set)  # what copies find their addresses by
     stage_words: dict[tuple[str, Variable], str] = field(default_factory=dict)  # the stage's name, by role and loop
-    transposed: dict[Variable, str] = field(default_factory=dict)  # what the header says of tiles that dots transpose
 
 
 @dataclass

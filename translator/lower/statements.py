@@ -107,14 +107,14 @@ def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
             started = statement.targets[0] in context.ahead.stage_of or statement.targets[0] in context.ahead.own
             prepare, names = ((), {}) if started else lower_conversions(context, statement)
             prepare = (*prepare, *forget_tiles(context, statement))
-            with context.conversions(names), context.speller.assigning(statement):
+            with context.instead.conversions(names), context.speller.assigning(statement):
                 if isinstance(statement.value, Call) and statement.value.op in STRUCTURED:
                     return (*prepare, *STRUCTURED[statement.value.op](context, statement))
                 return (*prepare, *lower_assign(context, statement))
         case Effect():
             prepare, names = lower_conversions(context, statement)
             prepare = (*prepare, *forget_tiles(context, statement))
-            with context.conversions(names):
+            with context.instead.conversions(names):
                 return (*prepare, *STRUCTURED[statement.call.op](context, statement))
         case If():
             return lower_if(context, statement)
@@ -130,7 +130,7 @@ def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
         case Return(value=Expr() as value):
             return (Line(f"return {context.speller.text(value)};"),)
         case Inlined():
-            caption = (Comment(f"{statement.caption}, inlined:"),) if context.quoting else ()
+            caption = (Comment(f"{statement.caption}, inlined:"),) if context.remarks.quoting else ()
             return (*caption, *lower_block(context, statement.body))
         case Note():
             return ()

@@ -75,7 +75,7 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
         held_starts=held_starts(kernel, facts, options.num_warps),
         late_loads=kept.late_loads,
         windows=windows,
-        small_offsets=small_offsets(kernel, facts, options),
+        small_offsets=small_offsets(kernel, facts, options, bool(rings.maps)),
         dots=dots.plans,
         staged=dots.staged,
         store_parts=store_parts,

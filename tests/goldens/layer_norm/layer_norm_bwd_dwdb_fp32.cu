@@ -5,6 +5,9 @@
 //              aligned; G: int; N: int, a multiple of 16
 //   constexpr  BLOCK_M = 32, BLOCK_N = 128
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
+//   guards     holds for G >= 0, N >= 0
+//              and for N * 63 + G * N + num_programs_x * 128 < 2^31, so that offsets fit in 32 bits;
+//              otherwise take --no-guards
 //   tiles      dw, db, dw_part, db_part [32, 128]: rows: 8 x 4 threads; columns: 32 threads x 4 consecutive
 //              dw_sum, db_sum [128]: 32 threads x 4 consecutive elements; each element in 4 threads
 
@@ -95,9 +98,9 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
         for (int r = 0; r < ROWS; ++r) rows[r] = start + r * ROW_THREADS + row;
         // L76: mask = (rows[:, None] < G) & (cols[None, :] < N)    (tested where it is used)
         // L77: offsets = rows[:, None] * N + cols[None, :]    (the rest formed where it is used)
-        long long offsets_of_row[ROWS];
+        int offsets_of_row[ROWS];
         #pragma unroll
-        for (int r = 0; r < ROWS; ++r) offsets_of_row[r] = static_cast<long long>(rows[r]) * N;
+        for (int r = 0; r < ROWS; ++r) offsets_of_row[r] = rows[r] * N;
         // L78: dw += tl.load(dw_part_ptr + offsets, mask=mask, other=0.0)
         // One test for VEC elements: N and the index of the first are multiples of VEC.
         float dw_part[ROWS][COLS];

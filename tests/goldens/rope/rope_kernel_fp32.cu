@@ -5,6 +5,10 @@
 //              n_heads: int
 //   constexpr  HEAD_DIM = 128, BLOCK_HEADS = 4
 //   launch     grid (programs, programs, 1), block (128, 1, 1), dynamic shared memory 0 bytes
+//   guards     holds for n_heads >= 0
+//              and for num_programs_x * 64 < 2^31
+//              and for num_programs_x * n_heads * 128 + num_programs_y * 512 < 2^31, so that offsets fit in
+//              32 bits; otherwise take --no-guards
 //   tiles      cos, sin [64]: 32 threads x 2 consecutive elements; each element in 4 threads
 //              first, second [4, 64]: rows: 4 threads; columns: 32 threads x 2 consecutive
 
@@ -71,13 +75,13 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     const int pairs = col * VEC;   // this thread's first
     // L21: cos = tl.load(cos_ptr + position * half + pairs)
     float cos[COLS];
-    load_vec<VEC>(cos, cos_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs);
+    load_vec<VEC>(cos, cos_ptr + position * (HEAD_DIM / 2) + pairs);
     // L22: sin = tl.load(sin_ptr + position * half + pairs)
     float sin[COLS];
-    load_vec<VEC>(sin, sin_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs);
+    load_vec<VEC>(sin, sin_ptr + position * (HEAD_DIM / 2) + pairs);
     // L23: offsets = (position * n_heads + heads[:, None]) * HEAD_DIM + pairs[None, :]
     //         (the rest formed where it is used)
-    const long long offsets_of_row = (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM;
+    const int offsets_of_row = (position * n_heads + heads) * HEAD_DIM;
     // L24: mask = heads[:, None] < n_heads    (tested where it is used)
     // L25: first = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
     float first[COLS];

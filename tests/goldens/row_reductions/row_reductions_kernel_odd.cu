@@ -6,6 +6,9 @@
 //              int*, 16-byte aligned; M, stride: int
 //   constexpr  ROWS_PER_PROGRAM = 4, N = 333
 //   launch     grid (programs, 1, 1), block (32, 1, 1), dynamic shared memory 0 bytes
+//   guards     holds for stride >= 0
+//              and for num_programs_x * stride * 4 + 332 < 2^31, so that offsets fit in 32 bits; otherwise
+//              take --no-guards
 //   tiles      x [4, 333]: rows: 4 in each thread; columns: 16 x 32 threads; arrays by columns, then rows
 //              total, largest, place [4]: the same in every thread
 
@@ -109,8 +112,7 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
     for (int r = 0; r < ROWS_PER_PROGRAM; ++r) {
         #pragma unroll
         for (int c = 0; c < COLS; ++c) {
-            x[c][r] = rows[r] < M && c * NUM_THREADS + tid < N
-                ? x_ptr[static_cast<long long>(rows[r]) * stride + cols[c]] : 0.0f;
+            x[c][r] = rows[r] < M && c * NUM_THREADS + tid < N ? x_ptr[rows[r] * stride + cols[c]] : 0.0f;
         }
     }
     // L18: total = tl.sum(x, axis=1)

@@ -174,8 +174,8 @@ def _by_vectors(
     most = elements_at_once(call, context.schedule.target)
     if most == 1:
         return ()
-    environment = context.facts.environments[statement]
-    access = plan_access(pointer, mask, layout, context.facts, environment, lambda axis: min(layout.vector(axis), most))
+    here = context.facts.at(statement)
+    access = plan_access(pointer, mask, layout, here, lambda axis: min(layout.vector(axis), most))
     if access.width == 1:
         return ()
     prepare, run = registers_of_runs(context, statement, value, layout, access, stored_word(context, pointer))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...analysis.axis_info import axis_info
 from ...ir.nodes import Call, Expr, Literal, Statement, Variable
 from ...ir.walk import MOVES
 from ...language.dtypes import int32, int64
@@ -24,7 +23,7 @@ def uniform_test(context: Context, access: Access, point: Point, loaded: Variabl
 
 def why_one_test(context: Context, statement: Statement, access: Access, layout: Layout) -> tuple[Node, ...]:
     """Says once per kernel and limit why a test of one index decides for several elements."""
-    environment, nodes = context.facts.environments[statement], list[Node]()
+    here, nodes = context.facts.at(statement), list[Node]()
     for test in access.tests:
         if not isinstance(test, Call) or test.op not in ("lt", "ge"):
             continue
@@ -33,11 +32,11 @@ def why_one_test(context: Context, statement: Statement, access: Access, layout:
             limit = limit.args[0]
         if limit.type.is_tile and not isinstance(limit, Literal):
             continue
-        runs, alike = axis_info(index, environment).contiguity, axis_info(test, environment).constancy
+        runs, alike = here.info(index).contiguity, here.info(test).constancy
         text = context.speller.text(limit)
         for axis, (run, same) in enumerate(zip(runs, alike, strict=True)):
             width = _tested_at_once(context, access, layout, axis, run, same)
-            if width and text != "0" and context.said.setdefault(text, statement) == statement:
+            if width and text != "0" and context.remarks.explained.setdefault(text, statement) == statement:
                 what = f"One test for {width} elements: {text} and the index of the first are multiples of {width}."
                 nodes.append(Comment(what))
     return tuple(dict.fromkeys(nodes))

@@ -30,10 +30,10 @@ def loaded_element(context: Context, statement: Assign, access: Access) -> tuple
     target = statement.target
     pointer, _, other = load_operands(statement)
     bools, ahead = pointee(pointer).is_bool(), target in context.ahead.own
-    layout, environment = context.schedule.layouts[target], context.facts.environments[statement]
+    layout, here = context.schedule.layouts[target], context.facts.at(statement)
     predicated = not ahead and (
         is_for_next(context, target)
-        or is_predicated(access, pointer, target.type, layout, context.facts, environment)
+        or is_predicated(access, pointer, target.type, layout, here)
     )  # fmt: skip
     load = load_if(context, target.type) if predicated else ""
     plain = not (predicated or ahead or target in context.schedule.functions) and bool(access.tests)

@@ -29,8 +29,8 @@ def found_offsets(
     context: Context, statement: Statement, target: Variable, pointer: Expr, layout: Layout
 ) -> tuple[tuple[Node, ...], Callable[[Point], Text]] | None:
     """The text that finds all offsets, and the element that an offset leads to; None where addresses are short."""
-    while isinstance(pointer, Use) and pointer.variable in context.spelled:
-        pointer = context.spelled[pointer.variable]
+    while isinstance(pointer, Use) and pointer.variable in context.speller.written_out:
+        pointer = context.speller.written_out[pointer.variable]
     if not isinstance(pointer, Call) or pointer.op != "ptr_add" or not layout.array_axes():
         return None
     base, offset = pointer.args
@@ -58,8 +58,8 @@ def _operations(context: Context, expr: Expr) -> int:
     count, pending = 0, [expr]
     while pending and count < MANY:
         part = pending.pop()
-        if isinstance(part, Use) and part.variable in context.spelled:
-            pending.append(context.spelled[part.variable])
+        if isinstance(part, Use) and part.variable in context.speller.written_out:
+            pending.append(context.speller.written_out[part.variable])
         elif isinstance(part, Call):
             count += part.op not in MOVES
             pending += part.args

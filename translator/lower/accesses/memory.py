@@ -141,9 +141,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     access = access_stored(context, statement)
     modifier = store_hint(call)
     ready = isinstance(moved_from(value), (Use, Literal)) or layout.register_shape() == (1,) * layout.rank
-    predicated = is_predicated(
-        access, pointer, value.type, layout, context.facts, context.facts.environments[statement]
-    )
+    predicated = is_predicated(access, pointer, value.type, layout, context.facts.at(statement))
     word = stored_word(context, pointer)
     nodes: tuple[Node, ...]
     if not predicated and (access.width > 1 or modifier):
@@ -195,8 +193,8 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
         first, what = f"{context.axis_names.tid} == 0", "loaded by one thread, so that all go the same way"
         return (*before, *told_by_one(context, statement, target, first, text.text, what))
     note_load(context, pointer, None)
-    if target is context.at_once:
-        context.in_place[target] = text
+    if target is context.instead.at_once:
+        context.instead.in_place[target] = text
         return before
     return (*before, *context.bind_scalar(statement, target, text.text))
 

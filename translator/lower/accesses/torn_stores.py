@@ -66,8 +66,8 @@ def _is_wide(context: Context, offset: Expr) -> bool:
 def _number(context: Context, expr: Expr) -> float | None:
     """What a factor is, where that is a number: 1 of a contiguous axis."""
     while not isinstance(expr, Literal):
-        if isinstance(expr, Use) and expr.variable in context.speller.definitions:
-            expr = context.speller.definitions[expr.variable]
+        if isinstance(expr, Use) and expr.variable in context.facts.definitions:
+            expr = context.facts.definitions[expr.variable]
         elif isinstance(expr, Call) and expr.op in (*MOVES, "cast"):
             expr = expr.args[0]
         else:

@@ -23,7 +23,8 @@ def vector_load(
     helper = "_".join(filter(None, ("load_bools" if bools else "load_vec", kind, modifier)))
     context.use_helper("load_vec", helper, kind=kind, modifier=modifier, bools=bools)
     context.needs.packets |= {access.width * type_.dtype.itemsize}
-    fill = literal_text(other.value if isinstance(other, Literal) else 0, type_.dtype)
+    number = other.value if isinstance(other, Literal) else 0
+    fill = literal_text(number, type_.dtype, infinity=context.constants.infinity)
     if other is not None and not isinstance(other, Literal):
         fill = context.speller.text(other, point)
     values = {

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...ir.nodes import Assign, Call, Effect, Expr, Use, Variable
 from ...ir.walk import MOVES
-from ...schedule.accesses.access import Access, plan_access, plan_load
+from ...schedule.accesses.access import Access, plan_load, plan_store
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.element import indexed, run_at
@@ -35,8 +35,7 @@ def access_stored(context: Context, statement: Effect) -> Access:
     layout = context.schedule.statement_layouts[statement]
     found = context.accesses.get((statement, layout))
     if found is None:
-        pointer, mask = statement.call.args[0], statement.call.args[2] if len(statement.call.args) > 2 else None
-        found = plan_access(pointer, mask, layout, context.facts, context.facts.environments[statement])
+        found = plan_store(statement, layout, context.facts)
         context.accesses[statement, layout] = found
     return found
 
@@ -143,7 +142,7 @@ def width_name(context: Context, layout: Layout, access: Access) -> str:
     named = context.axis_names.find(layout.axes[access.axis])
     if named and named.run == access.width:
         return named.vector
-    return context.width_constant(access.width)
+    return context.constants.width(access.width)
 
 
 def vectors_name(context: Context, layout: Layout, access: Access) -> str:

@@ -23,9 +23,9 @@ def lower_held(context: Context, statement: Assign, plan: DotPlan, a: OperandPla
         raise TypeError("not a dot with an operand in registers")
     index, name = context.names.shared_index, context.names.variable(plan.b.variable)
     mi, kk, i = index("mi"), index("kk"), index("i")
-    run = context.constant("RUN", held.run, "consecutive elements of K in a lane", topic="operands")
+    run = context.constants.named("RUN", held.run, "consecutive elements of K in a lane", topic="operands")
     pieces = layout.registers(0) // 2
-    rows = context.constant("MMA_ROWS", pieces, "pieces of 16 rows per warp") if pieces > 1 else ""
+    rows = context.constants.named("MMA_ROWS", pieces, "pieces of 16 rows per warp") if pieces > 1 else ""
     context.use_helper("pack_pair")
     several = held.layout.registers(held.k_axis) > held.run
     products = _products(context, statement, plan, mi if rows else "", f"{kk} / 4 + {i}" if several else i)
@@ -77,7 +77,7 @@ def _matrices(
     context: Context, plan: DotPlan, a: OperandPlace, held: HeldOperand, run: str, rows: str
 ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     """How ldmatrix reads A: nothing ahead, and the text that reads a fragment, whose lines are those of the lane's K."""
-    index, lane = context.names.shared_index, context.lane()
+    index, lane = context.names.shared_index, context.axis_names.lane()
     mi, i, a_frag = index("mi"), index("i"), index("a_frag")
     pair, second = (
         (f"{lane} % 2 * {held.apart}", f"{lane} / 16") if held.apart > 1 else (f"{lane} % 2", f"{lane} / 16 * 2")
@@ -98,7 +98,7 @@ def _read_runs(
     context: Context, plan: DotPlan, a: OperandPlace, held: HeldOperand, run: str, rows: str
 ) -> tuple[Node, ...]:
     """A lane's runs of A: whole where they are contiguous in shared memory, else element by element."""
-    index, lane = context.names.shared_index, context.lane()
+    index, lane = context.names.shared_index, context.axis_names.lane()
     mi, h, kk, i = index("mi"), index("h"), index("kk"), index("i")
     row = f"{h} * 8 + {context.axis_names.thread_text(plan.layout.axes[0], 'row').text}"
     if plan.layout.registers(0) > 2:

@@ -8,6 +8,7 @@ from ...schedule.products.dot_plan import DotPlan, Side
 from ...schedule.products.instructions import Instruction
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
+from ..text.operators import sum_text
 from ..text.unit import Assignment, Comment, Declaration, Line, Loop, Node, unrolled
 from .formats import k_per_instruction, pieces_per_warp
 from .fragments import Step, fragment, read_a, read_b
@@ -19,8 +20,8 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     layout, instruction = plan.layout, plan.instruction
     rank = layout.rank
     target = context.names.variable(statement.target)
-    row = context.warp_place("warp_row", layout.axes[-2], "row", target)
-    column = context.warp_place("warp_col", layout.axes[-1], "column", target)
+    row = context.axis_names.warp_place("warp_row", layout.axes[-2], "row", target)
+    column = context.axis_names.warp_place("warp_col", layout.axes[-1], "column", target)
     rows = instruction.rows
     m_pieces, n_pieces = max(layout.registers(rank - 2) * 8 // rows, 1), max(layout.registers(rank - 1) // 2, 1)
     step = k_per_instruction(context, statement, plan)
@@ -29,20 +30,20 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     planes = layout.registers(0) if rank == 3 else 1
     batch, p = "0", context.names.shared_index("p")
     if rank == 3 and layout.axes[0]:
-        place = context.warp_place("warp_plane", layout.axes[0], "plane", target)
-        batch = " + ".join(filter(None, (p if planes > 1 else "", place if place != "0" else ""))) or "0"
+        place = context.axis_names.warp_place("warp_plane", layout.axes[0], "plane", target)
+        batch = sum_text(p if planes > 1 else "", place)
     mi, ni = context.names.shared_index("mi"), context.names.shared_index("ni")
     kk, s = context.names.shared_index("kk"), context.names.shared_index("s")
     steps = instruction.steps(a.variable.type.shape[a.k_axis])
-    at = Step(f"{kk} + {s} * {step}" if steps > 1 else kk, context.lane(), batch)
+    at = Step(instruction, f"{kk} + {s} * {step}" if steps > 1 else kk, context.axis_names.lane(), batch)
     single_row = m_pieces == 1 and not instruction.split  # the splits have arrays of their own in each loop
     pair, several = n_pieces > 1 and b.by_matrices, n_pieces > 1
     here = f"[{s}]" if steps > 1 else ""
     a_frag, b_frag = context.names.shared_index("a_frag"), context.names.shared_index("b_frag")
     b_names = [f"{b_frag}[{ni if several else 0}]{here}", *([f"{b_frag}[{ni} + 1]{here}"] * pair)]
     a_name, a_piece = (f"{a_frag}{here}", "") if single_row else (f"{a_frag}[{mi}]{here}", f"{mi} * {rows}")
-    read_rows = read_a(context, a, instruction, a_name, row, a_piece, at)
-    read_columns = read_b(context, b, instruction, b_names, column, f"{ni} * 8" if several else "", at)
+    read_rows = read_a(context, a, at, a_name, row, a_piece)
+    read_columns = read_b(context, b, at, b_names, column, f"{ni} * 8" if several else "")
     if steps > 1:
         each_step = f"for (int {s} = 0; {s} < {steps}; ++{s})"
         read_rows, read_columns = ((Loop(each_step, read, unroll=True),) for read in (read_rows, read_columns))

@@ -158,7 +158,7 @@ def _array(
     alignment, places, stages = SWIZZLE_ALIGNMENT if tile.swizzle else 16, "", 1
     if count:
         stages, comment_of = PART_STAGES, "of tiles in parts: one is multiplied while the next is written"
-        places = f"[{context.constant('PART_STAGES', PART_STAGES, comment_of, topic='stages')}]"
+        places = f"[{context.constants.named('PART_STAGES', PART_STAGES, comment_of, topic='stages')}]"
     array = Shared(name, element.cuda, f"{places}[{sides}]", stages * tile.stage_bytes, comment, alignment)
     context.shared.scratch(statement, purpose, array)
     base = f"{name}[{count} % {places[1:-1]}]" if count else name
@@ -171,7 +171,7 @@ def _product(
 ) -> Node:  # fmt: skip
     """A step of the products of two parts, whose descriptors are there, added to `name`."""
     tiles, n = plan.layout.registers(0) // 2, 4 * plan.layout.registers(1)
-    count = context.constant("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup") if tiles > 1 else ""
+    count = context.constants.named("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup") if tiles > 1 else ""
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
     wgmma = wgmma_helper(context, plan, n, places[0][0], places[1][0])
     place_a, place_b = (of_operand[part] for of_operand, part in zip(places, parts, strict=True))

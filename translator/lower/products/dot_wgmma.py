@@ -128,7 +128,7 @@ def fragments_of(context: Context, statement: Assign, plan: DotPlan) -> Fragment
 
 def _pieces(context: Context, plan: DotPlan) -> str:
     tiles = plan.frame.registers(0) // 2
-    return context.constant("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup") if tiles > 1 else ""
+    return context.constants.named("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup") if tiles > 1 else ""
 
 
 def write_fragments(context: Context, plan: DotPlan, fragments: Fragments) -> Node:
@@ -200,7 +200,7 @@ def wgmma_helper(context: Context, plan: DotPlan, n: int, a: OperandPlace | None
 def warpgroup_offset(context: Context, axis: tuple[int, ...]) -> tuple[str, int]:
     """(text of the warpgroup's number along an axis, how many there are); ("0", 1) where there is one."""
     bits = [bit for bit in axis if bit >= WARPGROUP_BITS]
-    return (context.warpgroup(bits), 1 << len(bits)) if bits else ("0", 1)
+    return (context.axis_names.warpgroup(bits), 1 << len(bits)) if bits else ("0", 1)
 
 
 def mn_bytes(place: OperandPlace, count: int) -> int:
@@ -228,7 +228,7 @@ def rows_step(context: Context, a: OperandPlace, m: str) -> str:
         f"{a.variable.name.upper()}_ROWS_STEP",
         f"chunks from 64 rows of {a.variable.name} to the next",
     )
-    return f" + {m} * {context.constant(name, mn_bytes(a, ROWS) // CHUNK_BYTES, comment, topic='operands')}"
+    return f" + {m} * {context.constants.named(name, mn_bytes(a, ROWS) // CHUNK_BYTES, comment, topic='operands')}"
 
 
 def _described(

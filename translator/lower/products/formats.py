@@ -19,14 +19,16 @@ def k_per_instruction(context: Context, statement: Assign, plan: DotPlan) -> str
     """The elements of K that an instruction multiplies; of a dot of other types a number of its own, called after its sum."""
     comment, own = "elements of K per instruction", f"{context.names.variable(statement.target).upper()}_MMA_K"
     further = f"{comment} of {context.names.variable(statement.target)}"
-    return context.constant("MMA_K", plan.instruction.k, comment, "", "operands", own, further=further)
+    return context.constants.named(
+        "MMA_K", plan.instruction.k, comment, topic="operands", others=(own,), further=further
+    )
 
 
 def pieces_per_warp(context: Context, statement: Assign, name: str, count: int, comment: str) -> str:
     """The constant that counts a warp's pieces along a side of a sum; of another sum with other pieces one of its own."""
     target = context.names.variable(statement.target)
-    others, further = f"{target.upper()}_{name}", f"{comment}, of {target}"
-    return context.constant(name, count, comment, "", "tiles", others, further=further)
+    others, further = (f"{target.upper()}_{name}",), f"{comment}, of {target}"
+    return context.constants.named(name, count, comment, others=others, further=further)
 
 
 def line_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> Text:
@@ -38,14 +40,16 @@ def line_elements(context: Context, tile: SharedTile, variable: Variable, word: 
         "elements of 128 bytes, the width of a box",
     )
     further = f"{comment} of {word.lower()}"
-    return Text(context.constant("LINE", tile.line, comment, text, "operands", f"{word}_LINE", further=further))
+    return Text(
+        context.constants.named("LINE", tile.line, comment, text, "operands", (f"{word}_LINE",), further=further)
+    )
 
 
 def box_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> str:
     """The elements of a box."""
     lines = side_text(context, tile.shape[tile.slow])
     text = multiplied((lines, line_elements(context, tile, variable, word))).text
-    return context.constant(
+    return context.constants.named(
         f"{word}_BOX", tile.lines * tile.line, f"elements of a box of {word.lower()}", text, "operands"
     )
 
@@ -54,52 +58,58 @@ def box_count(context: Context, tile: SharedTile, variable: Variable, word: str)
     """The boxes side by side in a tile."""
     line = line_elements(context, tile, variable, word)
     text = f"{side_text(context, tile.shape[tile.fast]).within(13)} / {line.within(14)}"
-    return context.constant(f"{word}_BOXES", tile.boxes, f"boxes of {word.lower()} side by side", text, "operands")
+    return context.constants.named(
+        f"{word}_BOXES", tile.boxes, f"boxes of {word.lower()} side by side", text, "operands"
+    )
 
 
 def swizzle_bytes(context: Context, tile: SharedTile, word: str) -> str:
     """The bytes of a line, over which the swizzle goes."""
     name = "SWIZZLE"
-    others = (f"{one}_{name}" for one in (WIDTHS.get(tile.swizzle, word), word))
+    others = [f"{one}_{name}" for one in (WIDTHS.get(tile.swizzle, word), word)]
     comment, further = "bytes of a swizzled line", f"bytes of a swizzled line of {word.lower()}"
-    return context.constant(name, tile.swizzle, comment, "", "operands", *others, further=further)
+    return context.constants.named(name, tile.swizzle, comment, topic="operands", others=others, further=further)
 
 
 def pattern_bytes(context: Context) -> str:
     """The bytes of 8 lines of one chunk each, which no swizzle exchanges."""
-    return context.constant("PATTERN_BYTES", 8 * CHUNK_BYTES, "8 lines of 16 bytes", "", "operands")
+    return context.constants.named("PATTERN_BYTES", 8 * CHUNK_BYTES, "8 lines of 16 bytes", topic="operands")
 
 
 def box_bytes(context: Context, tile: SharedTile, word: str) -> str:
     """The bytes of a box."""
     text = f"{side_text(context, tile.shape[tile.slow]).within(13)} * {swizzle_bytes(context, tile, word)}"
     value = tile.lines * tile.line * tile.itemsize
-    return context.constant(f"{word}_BOX_BYTES", value, f"from a box of {word.lower()} to the next", text, "operands")
+    return context.constants.named(
+        f"{word}_BOX_BYTES", value, f"from a box of {word.lower()} to the next", text, "operands"
+    )
 
 
 def chunk_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> str:
     """The elements of 16 bytes."""
     text = f"{CHUNK_BYTES} / sizeof({ctype(variable.type)})"
     comment = "elements of 16 bytes, a descriptor's unit"
-    return context.constant("CHUNK", tile.chunk, comment, text, "operands", f"{word}_CHUNK")
+    return context.constants.named("CHUNK", tile.chunk, comment, text, "operands", (f"{word}_CHUNK",))
 
 
 def line_chunks(context: Context, tile: SharedTile, word: str) -> str:
     """The 16-byte chunks of a line."""
     name, comment = "LINE_CHUNKS", "16-byte chunks of a line"
     if not tile.swizzle:
-        return context.constant(name, tile.chunks, comment, "", "operands", f"{word}_{name}")
+        return context.constants.named(name, tile.chunks, comment, topic="operands", others=(f"{word}_{name}",))
     swizzle = swizzle_bytes(context, tile, word)
     own = swizzle.replace("SWIZZLE", name)  # of lines as wide as those, under the same word
     said = comment if own == name else f"{comment} of {word.lower()}"
-    return context.constant(own, tile.chunks, said, f"{swizzle} / {CHUNK_BYTES}", "operands", f"{word}_{name}")
+    return context.constants.named(
+        own, tile.chunks, said, f"{swizzle} / {CHUNK_BYTES}", "operands", (f"{word}_{name}",)
+    )
 
 
 def box_chunks(context: Context, tile: SharedTile, word: str) -> str:
     """The 16-byte chunks of a box."""
     text = f"{side_text(context, tile.shape[tile.slow]).within(13)} * {line_chunks(context, tile, word)}"
     comment = f"16-byte chunks of a box of {word.lower()}"
-    return context.constant(f"{word}_BOX_CHUNKS", tile.lines * tile.chunks, comment, text, "operands")
+    return context.constants.named(f"{word}_BOX_CHUNKS", tile.lines * tile.chunks, comment, text, "operands")
 
 
 def stage_bytes(
@@ -116,7 +126,7 @@ def stage_bytes(
         else f"{sizes[0].within(13)} * sizeof({element})"
         for element, sizes in counts.items()
     ]
-    return context.constant(name, total, f"bytes of {what} of a stage", " + ".join(terms), "stages")
+    return context.constants.named(name, total, f"bytes of {what} of a stage", " + ".join(terms), "stages")
 
 
 def part_elements(context: Context, tile: SharedTile, variable: Variable, word: str, axis: int, parts: int) -> str:
@@ -127,4 +137,4 @@ def part_elements(context: Context, tile: SharedTile, variable: Variable, word: 
         other = line_elements(context, tile, variable, word)
     value = math.prod(tile.shape) // parts if axis == tile.fast else tile.shape[axis] // parts * tile.line
     comment = f"elements of {variable.name} per warpgroup"
-    return context.constant(f"{word}_PART", value, comment, f"{share} * {other.within(14)}", "operands")
+    return context.constants.named(f"{word}_PART", value, comment, f"{share} * {other.within(14)}", "operands")

@@ -28,8 +28,9 @@ Read = Callable[[list[str], str], tuple[Node, ...]]
 
 @frozen
 class Step:
-    """Where the fragments of one step of K lie, as text: its first K, the plane of a batch; and the name of the lane."""
+    """A step of K of an instruction, and where its fragments lie as text: the first K, the plane of a batch; the lane's name."""
 
+    instruction: Instruction
     k: str
     lane: str
     batch: str
@@ -44,12 +45,10 @@ def fragment(instruction: Instruction, name: str, count: str, steps: int, side: 
     return Declaration(element, name, sides=f"{f'[{count}]' if count else ''}{parts}[{registers}]")
 
 
-def read_a(
-    context: Context, a: OperandPlace, instruction: Instruction, name: str, row: str, piece: str, step: Step
-) -> tuple[Node, ...]:
+def read_a(context: Context, a: OperandPlace, step: Step, name: str, row: str, piece: str) -> tuple[Node, ...]:
     """The instruction's rows from `row` + `piece` on, into the fragment `name`."""
     if not a.by_matrices:
-        return _by_elements(context, a, instruction, name, sum_text(row, piece), step)
+        return _by_elements(context, a, step, name, sum_text(row, piece))
 
     def read(registers: list[str], k: str) -> tuple[Node, ...]:
         lane, side = step.lane, padded(a.variable.type.shape[a.mn_axis])
@@ -61,15 +60,15 @@ def read_a(
             place = a.place(context, sum_text(row, piece, second), f"{lane} / 16 * 8 + {lane} % 8", step.batch, k)
         return _load(context, a, registers, place, True)
 
-    return _parts(context, instruction, [name], 4, (0, 2, 1, 3), read, step)
+    return _parts(context, step, [name], 4, (0, 2, 1, 3), read)
 
 
 def read_b(
-    context: Context, b: OperandPlace, instruction: Instruction, names: list[str], column: str, piece: str, step: Step
+    context: Context, b: OperandPlace, step: Step, names: list[str], column: str, piece: str
 ) -> tuple[Node, ...]:
     """Eight columns from `column` + `piece` on into a fragment, or sixteen into two."""
     if not b.by_matrices:
-        return _by_elements(context, b, instruction, names[0], sum_text(column, piece), step)
+        return _by_elements(context, b, step, names[0], sum_text(column, piece))
 
     def read(registers: list[str], k: str) -> tuple[Node, ...]:
         lane, side, both = step.lane, padded(b.variable.type.shape[b.mn_axis]), len(names) > 1
@@ -79,9 +78,9 @@ def read_b(
             place = b.place(context, across, f"{k} + {lane} / 8 % 2 * {b.tile.chunk}", step.batch, piece)
         else:
             place = b.place(context, sum_text(column, piece, second), f"{lane} % 16", step.batch, k)
-        return _load(context, b, registers, place, both or instruction.split is not None)
+        return _load(context, b, registers, place, both or step.instruction.split is not None)
 
-    return _parts(context, instruction, names, 2, (0, 1), read, step)
+    return _parts(context, step, names, 2, (0, 1), read)
 
 
 def _load(context: Context, operand: OperandPlace, registers: list[str], place: str, in_loop: bool) -> tuple[Node, ...]:
@@ -93,19 +92,13 @@ def _load(context: Context, operand: OperandPlace, registers: list[str], place: 
 
 
 def _parts(
-    context: Context,
-    instruction: Instruction,
-    names: list[str],
-    count: int,
-    pairs: tuple[int, ...],
-    read: Read,
-    step: Step,
+    context: Context, step: Step, names: list[str], count: int, pairs: tuple[int, ...], read: Read
 ) -> tuple[Node, ...]:
     """Reads fragments of `count` registers and splits them where the instruction multiplies parts.
 
     `pairs` is the order in which the registers of neighbouring halves of K stand side by side.
     """
-    split = instruction.split
+    split = step.instruction.split
     if split is None:
         return read([f"{name}[{i}]" for name in names for i in range(count)], step.k)
     if split.type == "tf32":
@@ -129,10 +122,9 @@ def _split_bf16(context: Context, names: list[str], wholes: list[str]) -> tuple[
     return tuple(Line(f"{helper}({name}, {whole});") for name, whole in zip(names, wholes, strict=True))
 
 
-def _by_elements(
-    context: Context, place: OperandPlace, instruction: Instruction, name: str, first: str, step: Step
-) -> tuple[Node, ...]:
+def _by_elements(context: Context, place: OperandPlace, step: Step, name: str, first: str) -> tuple[Node, ...]:
     """A fragment that lanes read element by element: `lane / 4` of M or N, `lane % 4` of K, and the same further on."""
+    instruction = step.instruction
     split, side = instruction.split, padded(place.variable.type.shape[place.mn_axis])
     pairs = split is not None and split.type != "tf32"
     halves = instruction.rows // MATRIX if place.operand.side is Side.A else 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 from ...hardware import BOX_ALIGNMENT, CHUNK_BYTES, SWIZZLE_ALIGNMENT
 from ...ir.nodes import Statement, Variable
@@ -21,6 +20,7 @@ from ..shared.arrays import side_text, size_text
 from ..shared.memory import Owner
 from ..text.element import indexed, run_at
 from ..text.literals import literal_text
+from ..text.operators import is_word
 from ..text.point import Point, coordinate
 from ..text.unit import Assignment, Branch, Comment, Line, Loop, Node, Shared, const
 from .formats import line_elements
@@ -34,7 +34,7 @@ def shared_array(
     """Asks for the array of a tile, with all its stages: for a `purpose` of a statement or of a variable."""
     sides = size_text(context, tile.shape).text
     stages = (
-        f"[{context.constant('NUM_STAGES', tile.stages, 'tiles in shared memory at once', topic='stages')}]"
+        f"[{context.constants.named('NUM_STAGES', tile.stages, 'tiles in shared memory at once', topic='stages')}]"
         if tile.stages > 1
         else ""
     )
@@ -52,10 +52,14 @@ def place_text(context: Context, tile: SharedTile, element: str, slow: str, fast
         width, lines = (side_text(context, tile.shape[axis]).text for axis in (tile.fast, tile.slow))
         text = f"{helper}<{element}, {width}, {lines}>({slow}, {fast})"
     else:
-        text = _further(slow, context.large("SHARED_LINE", tile.line, "elements of a line in shared memory"), fast)
+        text = _further(
+            slow, context.constants.large("SHARED_LINE", tile.line, "elements of a line in shared memory"), fast
+        )
     if len(tile.shape) == 3 and tile.shape[0] > 1:
         plane = tile.shape[1] * tile.shape[2]
-        text = _further(batch, context.large("SHARED_PLANE", plane, "elements of a plane in shared memory"), text)
+        text = _further(
+            batch, context.constants.large("SHARED_PLANE", plane, "elements of a plane in shared memory"), text
+        )
     return text
 
 
@@ -78,7 +82,7 @@ def place_line(context: Context, text: str, of: str, in_loop: bool) -> tuple[tup
 
     Only in a loop's body, where no other line can have declared it.
     """
-    if not in_loop or re.fullmatch(r"\w+", text):
+    if not in_loop or is_word(text):
         return (), text
     name = context.names.shared_index(f"{of}_place")
     return (const("int", name, text),), name
@@ -104,7 +108,7 @@ class OperandPlace:
         depth = instruction.depth(side)
         if depth == side and (symbol := symbol_of(side)):
             return spelled(symbol)
-        return context.large("MMA_DEPTH", depth, "elements of K that the instructions take")
+        return context.constants.large("MMA_DEPTH", depth, "elements of K that the instructions take")
 
     def place(self, context: Context, mn: str, k: str, batch: str = "0", lines: str = "") -> str:
         """The offset of an element by its coordinates along M or N, and along K; and so many lines further.
@@ -164,12 +168,15 @@ def _transposed(
     outer, stages = "", 1
     if runs_on:
         comment = "of transposed tiles: one is read while the next is written"
-        count, stages = context.constant("TURNED_STAGES", TRANSPOSED_STAGES, comment, topic="stages"), TRANSPOSED_STAGES
+        count, stages = (
+            context.constants.named("TURNED_STAGES", TRANSPOSED_STAGES, comment, topic="stages"),
+            TRANSPOSED_STAGES,
+        )
         outer, array = f"[{count}]", f"{name}[{context.around.trip_count} % {count}]"
     sides = size_text(context, tile.shape).text
     alignment = SWIZZLE_ALIGNMENT if tile.swizzle else CHUNK_BYTES
     several = f"{stages} of " if stages > 1 else ""
-    context.ahead.transposed[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
+    context.remarks.transposed[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
     size, comment = stages * tile.stage_bytes, f"{variable.name}, contiguous along K"
     context.shared.scratch(
         statement, purpose, Shared(name, ctype(variable.type), f"{outer}[{sides}]", size, comment, alignment)
@@ -221,7 +228,7 @@ def _own_depth(context: Context, variable: Variable, side: int) -> str:
     """The elements of K that a tile has itself, by the user's name where there is one."""
     if symbol := symbol_of(side):
         return spelled(symbol)
-    return context.large(f"{variable.name.upper()}_DEPTH", int(side), f"elements of {variable.name} along K")
+    return context.constants.large(f"{variable.name.upper()}_DEPTH", int(side), f"elements of {variable.name} along K")
 
 
 def _zeros(context: Context, place: OperandPlace, instruction: Instruction) -> tuple[Node, ...]:
@@ -239,9 +246,9 @@ def _zeros(context: Context, place: OperandPlace, instruction: Instruction) -> t
         mn, batch = f"{e} / {rest}", "0"
     else:
         mn = f"{e} / {rest} % {side_text(context, tile.shape[place.mn_axis]).within(14)}"
-        batch = f"{e} / {context.large('PLANE_ZEROS', rest * others, f'{lacking}, of a plane')}"
+        batch = f"{e} / {context.constants.large('PLANE_ZEROS', rest * others, f'{lacking}, of a plane')}"
     at = place.place(context, mn, f"{_own_depth(context, variable, side)} + {e} % {rest}", batch)
     line = Assignment(f"{place.base}[{at}]", literal_text(0, variable.type.dtype))
-    zeros = context.large("ZEROS", count, lacking)
+    zeros = context.constants.large("ZEROS", count, lacking)
     header = f"for (int {e} = {tid}; {e} < {zeros}; {e} += NUM_THREADS)"
     return (Comment(f"The instruction takes {instruction.k} elements of K: zeros for the rest."), Loop(header, (line,)))

@@ -124,19 +124,19 @@ def _turn_barriers(context: Context) -> tuple[int, str, str]:
     if warpgroups == 1:
         return 1, "", ""
     comment = "the first of those at which warpgroups take turns"
-    barrier = context.constant("TURN_BARRIER", TURN_BARRIER, comment, topic="threads")
-    threads = context.constant(
+    barrier = context.constants.named("TURN_BARRIER", TURN_BARRIER, comment, topic="threads")
+    threads = context.constants.named(
         "TURN_THREADS",
         2 * WARPGROUP,
         "one warpgroup waits, another arrives",
-        f"2 * {context.warpgroup_size()}",
+        f"2 * {context.axis_names.warpgroup_size()}",
         "threads",
     )
     return warpgroups, barrier, threads
 
 
 def _warpgroup(context: Context, warpgroups: int) -> str:
-    return context.warpgroup(list(range(WARPGROUP_BITS, WARPGROUP_BITS + warpgroups.bit_length() - 1)))
+    return context.axis_names.warpgroup(list(range(WARPGROUP_BITS, WARPGROUP_BITS + warpgroups.bit_length() - 1)))
 
 
 def _declarations(context: Context, stagger: Stagger) -> tuple[Node, ...]:
@@ -250,7 +250,7 @@ def _release(context: Context, ring: Ring, word: str, count: str) -> Branch:
         else f"({count}) % {stages_name(context, ring)}"
     )
     arrive = Line(f"mbarrier_arrive(&{barrier_name(context, ring, word)}[{stage}]);")
-    return Branch(f"{context.lane()} == 0", (arrive,))
+    return Branch(f"{context.axis_names.lane()} == 0", (arrive,))
 
 
 def _pins(context: Context, dots: tuple[Assign, ...]) -> tuple[Node, ...]:

@@ -20,7 +20,7 @@ from ..text.element import indexed
 from ..text.operators import Text, infix
 from ..text.point import Point
 from ..text.register_loops import each_register
-from ..text.unit import Assignment, Branch, Constant, Declaration, Line, Node, Shared, unrolled
+from ..text.unit import Assignment, Branch, Declaration, Line, Node, Shared, unrolled
 from .reduction import Reduction
 
 LEAST_BY_LANES = 2  # bits of warps whose parts lanes combine
@@ -123,11 +123,8 @@ def _warps_text(context: Context, plan: Reduction, name: str) -> str:
     warps = 1 << len(plan.warp_bits)
     if len(plan.warp_bits) == plan.source.thread_bits - LANE_BITS:
         return "NUM_WARPS"
-    text = context.names.once("SHARING_WARPS", ("warps", warps), f"{name.upper()}_SHARING_WARPS")
-    constant = Constant(text, str(warps), "warps that have parts of the same result")
-    if constant not in context.axis_names.constants:
-        context.axis_names.constants.append(constant)
-    return text
+    comment, others = "warps that have parts of the same result", (f"{name.upper()}_SHARING_WARPS",)
+    return context.constants.named("SHARING_WARPS", warps, comment, others=others)
 
 
 def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, shared: str) -> tuple[Node, ...]:
@@ -180,7 +177,9 @@ def _first_part(context: Context, lane: Text, share: int) -> str:
     if share == 1:
         return lane.text
     comment = "the first of the partial results that this lane combines"
-    return context.thread_place("first_part", infix(lane, "*", Text(str(share))).text, comment, "", "first_own_part")
+    return context.constants.place(
+        "first_part", infix(lane, "*", Text(str(share))).text, comment, others=("first_own_part",)
+    )
 
 
 def _lanes_for_warps(plan: Reduction) -> tuple[int, ...]:

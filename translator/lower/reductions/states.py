@@ -55,7 +55,7 @@ def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple
     for number, target in enumerate(statement.targets):
         field = plan.combination.fields[number][1]
         if combine.parts and _stays_a_field(context, statement, plan, target):
-            context.field_of[target] = name, field
+            context.instead.fields[target] = name, field
         elif target not in context.facts.unused:
             nodes += _unpack(context, statement, plan, target, name, field)
     return tuple(nodes)

@@ -23,8 +23,10 @@ def side_text(context: Context, side: int) -> Text:
     if symbol and number == side:
         return symbol_text(symbol)
     if isinstance(symbol, Name):
-        return Text(context.large(f"PADDED_{symbol.word}", number, f"{symbol.word}, padded to a power of two"))
-    return Text(context.large("TILE_SIDE", number, "a side of a tile in shared memory"))
+        return Text(
+            context.constants.large(f"PADDED_{symbol.word}", number, f"{symbol.word}, padded to a power of two")
+        )
+    return Text(context.constants.large("TILE_SIDE", number, "a side of a tile in shared memory"))
 
 
 def size_text(context: Context, shape: tuple[int, ...]) -> Text:

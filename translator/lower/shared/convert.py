@@ -47,8 +47,8 @@ def lower_conversions(
     names: dict[tuple[Variable, Layout], str] = {}
     for number, conversion in enumerate(context.schedule.conversions.get(statement, ())):
         variable = conversion.variable
-        if (variable, conversion.layout) in context.moved:
-            names[variable, conversion.layout] = context.moved[variable, conversion.layout]
+        if (variable, conversion.layout) in context.instead.moved:
+            names[variable, conversion.layout] = context.instead.moved[variable, conversion.layout]
             continue
         again = sum(variable is other for other, _ in names)
         copy = context.beside(statement, variable, f"moved_{ORDINALS[again]}" if again else "moved")
@@ -61,7 +61,7 @@ def lower_conversions(
             nodes += within_warps
         else:
             exchanges.append(_exchange(context, statement, move, f"convert{number}", declares=True))
-    context.moved = {**context.moved, **names}
+    context.instead.moved = {**context.instead.moved, **names}
     return (*nodes, *_together(context, exchanges)), names
 
 
@@ -132,7 +132,7 @@ def _swaps_of_runs(move: Move) -> tuple[tuple[int, int, int], ...]:
 
 
 def _swap(context: Context, move: Move, swaps: tuple[tuple[int, int, int], ...], declares: bool) -> list[Node]:
-    helper, lane = context.use_helper("swap_with_lane"), context.lane()
+    helper, lane = context.use_helper("swap_with_lane"), context.axis_names.lane()
     outer, names = move.wanted.array_axes()[:-1], axis_indices(context, move.wanted)
     index = "".join(f"[{names[axis]}]" for axis in outer)
     nodes: tuple[Node, ...] = tuple(

@@ -8,7 +8,7 @@ from ...ir.types import padded
 from ..accesses.conditions import copies_guard
 from ..context import Context
 from ..text.element import indexed
-from ..text.operators import Text
+from ..text.operators import Text, sum_text
 from ..text.point import Point, coordinate
 from ..text.register_loops import each_register
 from ..text.unit import Assignment, Branch, Comment, Node, Shared
@@ -67,7 +67,7 @@ def _place(context: Context, point: Point, shape: tuple[int, ...]) -> str:
         if text.text != "0":
             terms.append(f"{text.within(ATOM)} * {stride}" if stride > 1 else text.text)
         stride *= int(side)
-    return " + ".join(reversed(terms)) or "0"
+    return sum_text(*reversed(terms))
 
 
 def _inside(context: Context, point: Point, shape: tuple[int, ...]) -> str:

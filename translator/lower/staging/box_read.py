@@ -107,7 +107,7 @@ def _matrices(context: Context, target: Variable, layout: Layout, tile: SharedTi
     ).text
     count, pieces = layout.registers(columns) // MATRIX_PAIRS, layout.registers(tile.fast) // 2
     apart = (1 << len(down)) // pieces  # rows from a warp's 16 to its next ones
-    lane = context.lane()
+    lane = context.axis_names.lane()
     row = sum_text(own, f"{r} * {apart}" * (pieces > 1))
     column = f"{v} * 16" * (count > 1)
     place = sum_text(column, f"{lane} / 16 * 8", f"{lane} % 8"), sum_text(row, f"{lane} / 8 % 2 * 8")
@@ -144,7 +144,7 @@ def _byte_pairs(context: Context, target: Variable, layout: Layout, tile: Shared
     """Reads a warp's 16 neighbouring bytes of every line, 32 lines at once."""
     context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
     helper, name = context.use_helper("load_byte_pairs"), context.names.variable(target)
-    element, v, lane = ctype(target.type), context.names.shared_index("v"), context.lane()
+    element, v, lane = ctype(target.type), context.names.shared_index("v"), context.axis_names.lane()
     count = layout.registers(tile.slow) // OWN
     first = context.axis_names.thread_text(
         (*[REGISTER] * len(PAIRS_IN_PIECE), *layout.axes[tile.fast][len(PAIRS_IN_PIECE) :]),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...frozen import frozen
 from ...hardware import SWIZZLE_ALIGNMENT, SWIZZLED_LINE_BYTES, WARPGROUP_BITS
 from ...ir.nodes import Call, Effect, Expr, For, Return, Use, Variable, While
 from ...ir.symbols import Name
@@ -21,24 +20,16 @@ from ..products.operand import element_place, place_line
 from ..shared.arrays import side_text, size_text
 from ..shared.turns import STORES
 from ..text.element import run_at
-from ..text.operators import ZERO, Text
+from ..text.operators import ZERO, Text, sum_text
 from ..text.point import FIRST, point_of, register, vector_start
 from ..text.register_loops import axis_indices, inner_index
 from ..text.rounding import materialised
 from ..text.unit import Assignment, Branch, Declaration, Line, Loop, Node, Shared, const, unrolled
 from .matrix_store import stores_across, stores_matrices, write_across, write_matrices
+from .outgoing import Outgoing, Pieces
 from .rings import box_copies
 
 BUFFERS = 2  # pieces in shared memory at once: one is written while the other is copied out
-
-
-@frozen
-class Pieces:
-    """How a tile is cut for its store: the number of the piece at hand, as text, how many there are, and their constant."""
-
-    number: str
-    count: int
-    name: str
 
 
 def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
@@ -63,16 +54,16 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         again = pieces.count > 1 or _runs_again(context, statement) or context.shared.takes_turns(array)
         told = pieces.count == 1 and call.attribute("overwrites")  # then all copies are complete
         body += [*([] if told else [free]), *barrier("this part of shared memory has been copied out")] if again else []
+    outgoing = Outgoing(variable, layout, tile, f"{array}{stage}", pieces, parts)
     body += [
-        *_write(context, variable, layout, tile, f"{array}{stage}", pieces),
+        *_write(context, outgoing),
         Line("async_proxy_fence();", "tensor copies read through the asynchronous proxy"),
     ]
     if tile.stages > 1:
         body += [free, *barrier("the piece is complete, and the other buffer has been copied out")]
     else:
         body += barrier("the piece is complete")
-    copies = _copy(context, variable, call, tile, f"{array}{stage}", pieces, parts)
-    body.append(Branch(own, copies))
+    body.append(Branch(own, _copy(context, outgoing, call)))
     first = _earlier_stores(context, call, own)
     if tile.stages > 1 and context.shared.takes_turns(array):
         first = (*first, free, *barrier("what other stores have in this memory has been copied out"))
@@ -103,7 +94,7 @@ def _cut(context: Context, call: Call, layout: Layout) -> tuple[SharedTile, Piec
     sides = tuple(side if axis == fast else other for axis, other in enumerate(shape))
     number = context.names.shared_index("piece") if count > 1 else "0"
     text = f"{side_text(context, shape[fast]).within(13)} / {side_text(context, side).within(14)}"
-    name = context.constant("STORE_PIECES", count, f"pieces of {_word(call)}, stored one by one", text, "stores")
+    name = context.constants.named("STORE_PIECES", count, f"pieces of {_word(call)}, stored one by one", text, "stores")
     buffers = 1 if context.shared.in_turns else min(count, BUFFERS)  # there is no room to spare
     return SharedTile(sides, fast, whole.itemsize, buffers), Pieces(number, count, name)
 
@@ -131,8 +122,8 @@ def sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[No
     tid = context.axis_names.tid
     if parts == 1:
         return f"{tid} == 0", context.barrier
-    size, number = context.warpgroup_size(), context.warpgroup(_warpgroup_bits(parts))
-    barrier = context.constant("STORE_BARRIER", 2, "the first of the warpgroups' own barriers", topic="threads")
+    size, number = context.axis_names.warpgroup_size(), context.axis_names.warpgroup(_warpgroup_bits(parts))
+    barrier = context.constants.named("STORE_BARRIER", 2, "the first of the warpgroups' own barriers", topic="threads")
     context.use_helper("named_barrier_sync")
     return f"{tid} % {size} == 0", lambda reason: (Line(f"named_barrier_sync({barrier} + {number}, {size});", reason),)
 
@@ -169,7 +160,9 @@ def stored_box(context: Context, statement: Effect) -> tuple[SharedTile, str, st
 def _store_rows(context: Context, tile: SharedTile, parts: int) -> str:
     """The constant that counts the rows of a warpgroup's part."""
     lines = f"{side_text(context, tile.shape[tile.slow]).within(13)} / {parts}"
-    return context.constant("STORE_ROWS", tile.lines // parts, "rows that a warpgroup copies out", lines, "stores")
+    return context.constants.named(
+        "STORE_ROWS", tile.lines // parts, "rows that a warpgroup copies out", lines, "stores"
+    )
 
 
 def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
@@ -206,20 +199,23 @@ def _word(call: Call) -> str:
 
 
 def _buffers(context: Context, tile: SharedTile) -> str:
-    return context.constant("STORE_BUFFERS", tile.stages, "pieces: one is written, one copied out", topic="stores")
+    return context.constants.named(
+        "STORE_BUFFERS", tile.stages, "pieces: one is written, one copied out", topic="stores"
+    )
 
 
 def _piece_side(context: Context, whole: SharedTile, type_: ValueType, word: str) -> Dim:
     """The width of a piece: a line of the widest swizzle."""
     text = f"{SWIZZLED_LINE_BYTES} / sizeof({ctype(type_)})"
-    name = context.constant("PIECE_WIDTH", whole.line, f"columns of a piece of {word}: 128 bytes", text, "stores")
+    name = context.constants.named(
+        "PIECE_WIDTH", whole.line, f"columns of a piece of {word}: 128 bytes", text, "stores"
+    )
     return Dim(whole.line, Name(name))
 
 
-def _write(
-    context: Context, variable: Variable, layout: Layout, tile: SharedTile, array: str, pieces: Pieces
-) -> tuple[Node, ...]:
+def _write(context: Context, outgoing: Outgoing) -> tuple[Node, ...]:
     """This thread's part of a piece, consecutive elements at once."""
+    variable, layout, tile, pieces = outgoing.variable, outgoing.layout, outgoing.tile, outgoing.pieces
     fast, slow = tile.fast, tile.slow
     width = min(layout.run(fast), tile.chunk)
     width_text = width_name(context, layout, Access(fast, width, (), ())) if width > 1 else "1"
@@ -229,9 +225,9 @@ def _write(
     own = _piece_elements(context, layout.axes[fast], per_piece, pieces.name) if cut else ""
     if stores_matrices(layout, tile, per_piece):
         limit = own or context.count(layout.axes[fast])
-        return write_matrices(context, variable, layout, tile, array, own and f"{pieces.number} * {own}", limit)
+        return write_matrices(context, outgoing, own and f"{pieces.number} * {own}", limit)
     if stores_across(layout, tile) and not cut:
-        return write_across(context, variable, layout, tile, array)
+        return write_across(context, outgoing)
     v, r = context.names.shared_index("v"), axis_indices(context, layout)[slow]
     inside = vector_start(Text(v), width_text) if width > 1 else register(v)
     inside = inside if vectors > 1 else vector_start(ZERO, width_text)
@@ -239,29 +235,30 @@ def _write(
     at = point_of(layout, (inside, row) if fast == 0 else (row, inside))
     place = element_place(context, tile, variable, at)
     naming, place = place_line(context, place, variable.name, vectors > 1 or rows > 1)
-    element = inside.text
-    if cut:
-        element = f"{pieces.number} * {own} + {element}" if element != "0" else f"{pieces.number} * {own}"
-    subscripts = {slow: f"[{row.text}]" if rows > 1 else "", fast: f"[{element}]" if layout.registers(fast) > 1 else ""}
-    source = context.names.variable(variable) + "".join(subscripts[axis] for axis in layout.array_axes())
-    line: Node = Assignment(f"{array}[{place}]", source)
+    element = sum_text(f"{pieces.number} * {own}" if cut else "", inside.text)
+
+    def register_at(index: str) -> str:
+        subscripts = {slow: row.text, fast: index}
+        return context.names.variable(variable) + "".join(f"[{subscripts[axis]}]" for axis in layout.array_axes())
+
+    source = register_at(element)
+    line: Node = Assignment(f"{outgoing.array}[{place}]", source)
     if width > 1:
         context.needs.packets |= {width * tile.itemsize}
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
         run = run_at(source)
         if layout.vector(fast) < width:  # neighbours in memory, not in the thread's array
             run, i = context.names.shared_index("run"), inner_index(context, "i", layout)
-            one = source.replace(subscripts[fast], f"[{element} + {i}]" if element != "0" else f"[{i}]", 1)
-            gather = unrolled(i, width_text, (Assignment(f"{run}[{i}]", one),))
+            gather = unrolled(i, width_text, (Assignment(f"{run}[{i}]", register_at(sum_text(element, i))),))
             naming = (*naming, Declaration(ctype(variable.type), run, sides=f"[{width_text}]"), gather)
-        line = Line(f"{helper}<{width_text}>(&{array}[{place}], {run});")
+        line = Line(f"{helper}<{width_text}>(&{outgoing.array}[{place}], {run});")
     nodes: tuple[Node, ...] = (*naming, line)
     if vectors > 1:
         comment = "accesses of a thread per line of a piece"
         limit = (
             f"{own} / {width_text}"
             if cut and width > 1
-            else context.constant("PIECE_VECS", vectors, comment, topic="stores")
+            else context.constants.named("PIECE_VECS", vectors, comment, topic="stores")
         )
         nodes = (unrolled(v, limit, nodes),)
     if rows > 1:
@@ -272,13 +269,12 @@ def _write(
 def _piece_elements(context: Context, axis: tuple[int, ...], per_piece: int, all_pieces: str) -> str:
     """The constant that counts a thread's elements of a piece along its contiguous axis."""
     text = f"{context.count(axis)} / {all_pieces}"
-    return context.constant("PIECE_ELEMS", per_piece, "elements of a piece in a thread's row", text, "stores")
+    return context.constants.named("PIECE_ELEMS", per_piece, "elements of a piece in a thread's row", text, "stores")
 
 
-def _copy(
-    context: Context, variable: Variable, call: Call, tile: SharedTile, array: str, pieces: Pieces, parts: int
-) -> tuple[Node, ...]:
+def _copy(context: Context, outgoing: Outgoing, call: Call) -> tuple[Node, ...]:
     """The tensor copies of a piece, box by box."""
+    variable, tile, array, pieces = outgoing.variable, outgoing.tile, outgoing.array, outgoing.pieces
     rank = len(call.args) - 1
     helper = context.use_helper("tma_store", f"tma_store_{rank}d", rank=rank)
     starts = [context.speller.text(arg) for arg in call.args[1:]]
@@ -286,10 +282,10 @@ def _copy(
         fast = list(call.attribute("axes")).index(tile.fast)
         moved = f"{pieces.number} * {side_text(context, tile.shape[tile.fast]).within(14)}"
         starts[fast] = moved if starts[fast] == "0" else f"{starts[fast]} + {moved}"
-    if parts > 1:
-        rows = _store_rows(context, tile, parts)
+    if outgoing.parts > 1:
+        rows = _store_rows(context, tile, outgoing.parts)
         slow = list(call.attribute("axes")).index(tile.slow)
-        moved = f"{context.warpgroup(_warpgroup_bits(parts))} * {rows}"
+        moved = f"{context.axis_names.warpgroup(_warpgroup_bits(outgoing.parts))} * {rows}"
         starts[slow] = moved if starts[slow] == "0" else f"{starts[slow]} + {moved}"
         array += f" + {moved} * {line_elements(context, tile, variable, variable.name.upper()).within(14)}"
     return box_copies(

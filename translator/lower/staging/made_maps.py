@@ -77,7 +77,7 @@ def lower_make_map(context: Context, statement: Effect) -> tuple[Node, ...]:
     call, rings = statement.call, context.schedule.rings
     one = next(made for made in rings.made if made.name == call.attribute("map"))
     loads = bool(call.attribute("loads"))
-    makers, group = _makers(context), context.warpgroup_size()
+    makers, group = _makers(context), context.axis_names.warpgroup_size()
     helper = context.use_helper("make_tensor_map_2d", makers=makers, group=group)
     swizzle, box = _box(context, one)
     operands = ", ".join((one.name, _drafts(context), *(context.speller.text(arg) for arg in call.args), *box))
@@ -126,12 +126,12 @@ def count_map_slots(context: Context, dynamic_bytes: int) -> None:
     blocks = target.resident_blocks(threads)
     if dynamic_bytes:
         blocks = min(blocks, target.shared_of_multiprocessor // (dynamic_bytes + RESERVED_BYTES))
-    makers, group = _makers(context), context.warpgroup_size()
+    makers, group = _makers(context), context.axis_names.warpgroup_size()
     counts = [str(SPARE), str(MULTIPROCESSORS), *([str(blocks)] if blocks > 1 else []), makers]
     several = f" of {blocks} blocks" if blocks > 1 else ""
     comment = f"makers{several} on {MULTIPROCESSORS} multiprocessors, {SPARE} times"
     count = SPARE * MULTIPROCESSORS * blocks * threads // WARPGROUP
-    slots = context.constant("MAP_SLOTS", count, comment, " * ".join(counts), "stages")
+    slots = context.constants.named("MAP_SLOTS", count, comment, " * ".join(counts), "stages")
     context.use_helper("made_maps", maps=maps, slots=slots)
     context.use_helper("take_map_slot", slots=slots, makers=makers, group=group)
     context.use_helper("free_map_slot")
@@ -149,7 +149,7 @@ def _drafts(context: Context) -> str:
 def _makers(context: Context) -> str:
     """The constant that counts the threads of a block that may make maps."""
     count, comment = context.schedule.launch_threads // WARPGROUP, "of a block at most, threads that make maps"
-    return context.constant("MAP_MAKERS", count, comment, topic="stages")
+    return context.constants.named("MAP_MAKERS", count, comment, topic="stages")
 
 
 def line_of_making(context: Context, one: TensorMap) -> int:
@@ -172,7 +172,7 @@ def _element(context: Context, one: TensorMap) -> str:
     """The constant for the type of a map's elements."""
     number = ELEMENTS.get(one.element.short, BYTES)
     word = one.element.short.upper() if number else "BYTE"
-    return context.constant(f"{word}_MAP", number, "type of elements, as PTX numbers it", topic="stages")
+    return context.constants.named(f"{word}_MAP", number, "type of elements, as PTX numbers it", topic="stages")
 
 
 def _storing(context: Context, maps: tuple[TensorMap, ...]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...hardware import WARPGROUP_BITS
-from ...ir.nodes import Variable
 from ...schedule.products.instructions import COLUMN_IN_PIECE, ROW_IN_PIECE
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.tiles.layout import REGISTER, Layout, bits_of
@@ -11,6 +10,7 @@ from ..context import Context
 from ..shared.arrays import side_text
 from ..text.element import run_at
 from ..text.unit import Line, Node, unrolled
+from .outgoing import Outgoing
 
 ITEM_BYTES = 2  # of stmatrix's elements
 OWN = 4  # elements that a lane has in each of its two rows of 16 columns
@@ -50,16 +50,15 @@ def stores_across(layout: Layout, tile: SharedTile) -> bool:
     )
 
 
-def write_across(
-    context: Context, variable: Variable, layout: Layout, tile: SharedTile, array: str
-) -> tuple[Node, ...]:
+def write_across(context: Context, outgoing: Outgoing) -> tuple[Node, ...]:
     """This warp's 16 columns of a tile, transposed on their way."""
+    layout, tile = outgoing.layout, outgoing.tile
     for template, name, values in (
         ("swizzled", "swizzled", {}),
         ("stmatrix", "stmatrix_x4_trans", {"count": 4, "trans": True}),
     ):
         context.use_helper(template, name, **values)
-    helper, name = context.use_helper("store_matrices_across"), context.names.variable(variable)
+    helper, name = context.use_helper("store_matrices_across"), context.names.variable(outgoing.variable)
     own = context.axis_names.thread_text(
         (*[REGISTER] * len(ROW_IN_PIECE), *layout.axes[1][len(ROW_IN_PIECE) :]), "column"
     ).text
@@ -67,19 +66,20 @@ def write_across(
     count, c, several = context.count(layout.axes[0]), context.names.shared_index("c"), layout.registers(1) > 2
     columns = (c, f"{c} + 1") if several else ("0", "1")
     at = f"{own} + {c} * {OTHER_PIECE}" if several else own
-    store = Line(f"{helper}<{sides}, {count}>({array}, {at}, {', '.join(f'{name}[{column}]' for column in columns)});")
+    store = Line(
+        f"{helper}<{sides}, {count}>({outgoing.array}, {at}, {', '.join(f'{name}[{column}]' for column in columns)});"
+    )
     if not several:
         return (store,)
     return (unrolled(c, context.count(layout.axes[1]), (store,), step=2),)
 
 
-def write_matrices(
-    context: Context, variable: Variable, layout: Layout, tile: SharedTile, array: str, first: str, count: str
-) -> tuple[Node, ...]:
+def write_matrices(context: Context, outgoing: Outgoing, first: str, count: str) -> tuple[Node, ...]:
     """This warp's part of a piece: `count` elements of each of a thread's rows, from `first` ("" for the start) on."""
+    layout, tile = outgoing.layout, outgoing.tile
     for template, name, values in (("swizzled", "swizzled", {}), ("stmatrix", "stmatrix_x4", {"count": 4})):
         context.use_helper(template, name, **values)
-    tile_name = context.names.variable(variable)
+    tile_name = context.names.variable(outgoing.variable)
     in_piece = layout.axes[1][len(COLUMN_IN_PIECE) : bits_of(tile.shape[1])]
     shared_out = any(bit != REGISTER for bit in in_piece)  # warpgroups hold columns side by side
     suffix = "_from" if shared_out else ""
@@ -94,7 +94,7 @@ def write_matrices(
     if shared_out:
         at += f", {context.axis_names.thread_text((*[REGISTER] * len(COLUMN_IN_PIECE), *in_piece), 'column').text}"
     sources = ", ".join(run_at(f"{tile_name}[{row}][{first or 0}]") for row in rows)
-    store = Line(f"{helper}<{sides}, {count}>({array}, {at}, {sources});")
+    store = Line(f"{helper}<{sides}, {count}>({outgoing.array}, {at}, {sources});")
     if not several:
         return (store,)
     return (unrolled(r, context.count(layout.axes[0]), (store,), step=2),)

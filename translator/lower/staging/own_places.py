@@ -63,8 +63,8 @@ def _slot_read(context: Context, target: Variable) -> str:
     if copy is None:
         return context.axis_names.tid
     comment = "where this lane finds its part of what is copied ahead"
-    return context.thread_place(
-        "slot_read", _swizzled(context, copy.copiers, copy), comment, "", f"{target.stem}_slot_read"
+    return context.constants.place(
+        "slot_read", _swizzled(context, copy.copiers, copy), comment, others=(f"{target.stem}_slot_read",)
     )
 
 
@@ -79,7 +79,7 @@ def slot_filled(context: Context, target: Variable) -> str:
         return _slot_read(context, target)  # a lane that copies does so to the place that it reads
     order = ", so that reads meet different banks" if copy.swizzle.pairs else "; a lane copies for several"
     comment = f"where this lane's copies go{order}"
-    return context.thread_place("slot_filled", text, comment, "", f"{target.stem}_slot_filled")
+    return context.constants.place("slot_filled", text, comment, others=(f"{target.stem}_slot_filled",))
 
 
 def places_of_all(context: Context, target: Variable) -> Text:

@@ -145,7 +145,9 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
         return (Branch(guard, nodes, comment="the other threads would copy the same"),)
     if copy is None or copy.lane_bits == LANE_BITS:
         return nodes
-    return (Branch(f"{context.lane()} < {1 << copy.lane_bits}", nodes, comment="the other lanes want the same"),)
+    return (
+        Branch(f"{context.axis_names.lane()} < {1 << copy.lane_bits}", nodes, comment="the other lanes want the same"),
+    )
 
 
 @frozen
@@ -183,7 +185,7 @@ def copies_ahead(context: Context, loop: RingLoop, stages: str, position: str = 
     arrays: list[str] = []
     reading, values = read_ahead(context, loop, loads), read_values(context, loop, loads)
     prepare, names = conversions_before(context, loads)
-    with names_ahead(context, statement, loads) as scalars, context.conversions(names):
+    with names_ahead(context, statement, loads) as scalars, context.instead.conversions(names):
         for load in loads:
             arrays.append(declare_own(context, load, ring, stages))
             copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
@@ -234,7 +236,7 @@ def lower_own_loop(context: Context, loop: RingLoop) -> tuple[Node, ...]:
     several = ring.stages > 1
     stages = ""
     if several:
-        stages = context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
+        stages = context.constants.named("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
     name = context.names.variable(ring.loop)
     used = context.names.once("used", ("position", ring.loop, "")) if several and ring.counted else ""
     copies = copies_ahead(context, loop, stages)

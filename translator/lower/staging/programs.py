@@ -13,6 +13,7 @@ from ...schedule.staging.useful_programs import UsefulPrograms
 from ..blocks import lower_program
 from ..context import Context
 from ..control_flow import repeated
+from ..text.constants import grid_word
 from ..text.unit import Assignment, Declaration, Loop, Node, const
 
 
@@ -42,7 +43,7 @@ def each_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, 
         return _taking_turns(context, context.schedule.rings.useful, body)
     for axis in range(axes):
         program, count = (context.launch_word(op, axis) for op in ("program_id", "num_programs"))
-        first, step = f"blockIdx.{'xyz'[axis]}", f"gridDim.{'xyz'[axis]}"
+        first, step = (grid_word(op, axis) for op in ("program_id", "num_programs"))
         body = (Loop(f"for (int {program} = {first}; {program} < {count}; {program} += {step})", body),)
     return body
 
@@ -63,7 +64,10 @@ def _taking_turns(context: Context, useful: UsefulPrograms, body: tuple[Node, ..
     nodes = (
         *nodes,
         const("int", count, programs, "programs of the line that do something"),
-        Loop(f"for (; {turn} < {count}; {turn} += gridDim.x)", (const("int", program, number), *body)),
+        Loop(
+            f"for (; {turn} < {count}; {turn} += {grid_word('num_programs', 0)})",
+            (const("int", program, number), *body),
+        ),
     )
     others = [axis for axis in range(context.schedule.rings.program_axes) if axis != useful.axis]
     nodes = (*nodes, Assignment(turn, count, "-")) if others else nodes
@@ -71,7 +75,7 @@ def _taking_turns(context: Context, useful: UsefulPrograms, body: tuple[Node, ..
         word, programs = (context.launch_word(op, axis) for op in ("program_id", "num_programs"))
         nodes = (Loop(f"for (int {word} = 0; {word} < {programs}; ++{word})", nodes),)
     comment = "this block's next one of the line's programs that do something"
-    return (Declaration("int", turn, "blockIdx.x", comment=comment), *nodes)
+    return (Declaration("int", turn, grid_word("program_id", 0), comment=comment), *nodes)
 
 
 def _programs(axis: int) -> Expr:

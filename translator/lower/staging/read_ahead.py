@@ -80,7 +80,7 @@ def read_ahead(context: Context, loop: RingLoop, copied: Sequence[Assign]) -> Re
     filling: list[Node] = []
     functions: list[str] = []
     name, kind = context.names.variable(statement.variable), ctype(statement.variable.type)
-    with context.conversions(moved):
+    with context.instead.conversions(moved):
         for distance in range(1, max(distances.values(), default=0) + 1):
             reading: list[Node] = []
             for load in loads:

@@ -51,12 +51,12 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
 
 def ready(context: Context) -> tuple[Node, Node]:
     """What the loading warpgroup and what the others do before anybody uses the barriers."""
-    number = context.constant(
+    number = context.constants.named(
         "READY_BARRIER", LAST_BARRIER, "named barrier: mbarriers are initialised", topic="threads"
     )
     value = context.schedule.num_threads + WARP_SIZE
     comment = "those that multiply, and the loading warp"
-    threads = context.constant("READY_THREADS", value, comment, "NUM_THREADS + WARP_SIZE", topic="threads")
+    threads = context.constants.named("READY_THREADS", value, comment, "NUM_THREADS + WARP_SIZE", topic="threads")
     for helper in ("named_barrier_arrive", "named_barrier_sync"):
         context.use_helper(helper)
     arrive = Branch(
@@ -70,7 +70,7 @@ def ready(context: Context) -> tuple[Node, Node]:
 
 def stages_name(context: Context, ring: Ring) -> str:
     """The constant that counts a ring's stages."""
-    return context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
+    return context.constants.named("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
 
 
 def barrier_name(context: Context, ring: Ring, word: str) -> str:

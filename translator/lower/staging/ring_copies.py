@@ -124,7 +124,7 @@ def lower_copying_loop(context: Context, loop: RingLoop) -> tuple[Node, ...]:
     prepare, moved = conversions_before(context, [*loads, *own])
     free = [node for array in own_arrays for node in context.before_write(array)]
     behind = (*running_totals(context, loop), *reading.behind_copies(counter))
-    with context.conversions(moved):
+    with context.instead.conversions(moved):
         filling = _filling(context, loop, _Loads(dict(zip(loads, arrays, strict=False)), own, behind), names)
     first = _first_loads(context, loop, names, filling)
     context.ahead.stage_of |= dict.fromkeys(ring.tiles, names.stage)

@@ -124,7 +124,7 @@ def lower_consumer_loop(context: Context, loop: RingLoop) -> tuple[Node, ...]:
     full, empty = barrier_name(context, ring, "full"), barrier_name(context, ring, "empty")
     for helper in ("mbarrier_wait", "mbarrier_arrive"):
         context.use_helper(helper)
-    lane = context.lane()
+    lane = context.axis_names.lane()
     sums = products_in(context, statement) if ring.overlapped else ()
     in_flight = context.around.in_flight | set(sums)
     context.ahead.stage_of |= dict.fromkeys(ring.tiles, word)
@@ -162,7 +162,7 @@ def _running_on(context: Context, loop: RingLoop, trip: list[Node], sums: tuple[
     """A loop whose products run on into the next trip: that frees their stage, or the end of the loop."""
     statement, ring, bounds = loop.statement, loop.ring, loop.bounds
     position, stages = position_name(context, ring), stages_name(context, ring)
-    empty, lane = barrier_name(context, ring, "empty"), context.lane()
+    empty, lane = barrier_name(context, ring, "empty"), context.axis_names.lane()
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving

@@ -62,14 +62,16 @@ def rows_note(context: Context, variable: Variable) -> str:
 def aligned_stages(context: Context) -> str:
     """The constant that counts the stages of aligned tiles."""
     comment = "of tiles with unaligned rows: one is read while the next is written"
-    return context.constant("ALIGNED_STAGES", ALIGNED_STAGES, comment, topic="stages")
+    return context.constants.named("ALIGNED_STAGES", ALIGNED_STAGES, comment, topic="stages")
 
 
 def row_stages(context: Context, variable: Variable) -> str:
     """The constant that counts the stages of a tile's rows: an iteration whose tile is aligned needs none."""
     ring = _ring(context, variable)
     text = f"{stages_name(context, ring)} - 1"
-    return context.constant("ROW_STAGES", ring.stages - 1, "of unaligned rows, on their way or waiting", text, "stages")
+    return context.constants.named(
+        "ROW_STAGES", ring.stages - 1, "of unaligned rows, on their way or waiting", text, "stages"
+    )
 
 
 def rows_name(context: Context, statement: Assign) -> str:

@@ -51,13 +51,13 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     multiplying = consumer_block(rest, loading)
     context.role.shared_lines = shared_lines(loading, multiplying)
     context.role.name = "producer"
-    context.scopes = find_scopes((*first, *loading), context.spelled)
+    context.scopes = find_scopes((*first, *loading), context.speller.written_out)
     policies = l2_policies(context, copies)
     producer = (
         *begin_maps(context, loads=True), *policies, *ring_counters(context), *each_program(context, loading),
         *end_maps(context, loads=True),
     )  # fmt: skip
-    context.role.name, context.scopes = "consumer", find_scopes((*first, *multiplying), context.spelled)
+    context.role.name, context.scopes = "consumer", find_scopes((*first, *multiplying), context.speller.written_out)
     consumer = (
         *begin_maps(context, loads=False), *ring_counters(context), *first_turn(context),
         *each_program(context, multiplying),
@@ -156,8 +156,8 @@ def _register_shares(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ..
         return (), ()
     kept = MAKER_REGISTERS if context.schedule.rings.made and blocks == 1 else PRODUCER_REGISTERS
     share = consumer_registers(context.schedule.options.num_warps, blocks, kept)
-    producer = context.constant("PRODUCER_REGS", kept, "registers per loading thread", topic="threads")
-    consumer = context.constant("CONSUMER_REGS", share, "registers per multiplying thread", topic="threads")
+    producer = context.constants.named("PRODUCER_REGS", kept, "registers per loading thread", topic="threads")
+    consumer = context.constants.named("CONSUMER_REGS", share, "registers per multiplying thread", topic="threads")
     for helper in ("warpgroup_shrink", "warpgroup_grow"):
         context.use_helper(helper)
     return (Line(f"warpgroup_shrink<{producer}>();"),), (Line(f"warpgroup_grow<{consumer}>();"),)

@@ -14,10 +14,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...hardware import LANE_BITS, WARP_SIZE
+from ...hardware import LANE_BITS, WARP_SIZE, WARPGROUP_BITS
 from ...ir.symbols import Name
 from ...ir.types import padded, symbol_of
 from ...schedule.tiles.layout import REGISTER, Layout
+from .constants import Constants
 from .names import Names
 from .operators import Text, infix, summed
 from .unit import COMMENT_ROOM, Constant, Place
@@ -37,8 +38,6 @@ PARTS = {
     "THREAD": "a thread's part",
     "STEP": "one of a thread's parts",
 }
-MOST_BARE = 32  # larger numbers have names
-
 UNNAMED_TILE = "tile"  # of a statement that computes in a layout of its own
 
 
@@ -115,15 +114,14 @@ class AxisNames:
         self._axes: dict[tuple[int, ...], NamedAxis] = {}
         self.num_threads = num_warps * WARP_SIZE
         self.tid = names.fresh("tid", "thread")
-        self.constants = [
+        self.constants = Constants(names)
+        self.constants.all += [
             Constant("NUM_WARPS", str(num_warps), "those that multiply" if producer else "", topic="threads"),
             Constant("WARP_SIZE", "32", topic="threads"),
             Constant("ALL_LANES", "0xffffffff", "shuffle mask", "unsigned", "threads"),
             Constant("NUM_THREADS", "NUM_WARPS * WARP_SIZE", f"{self.num_threads}", topic="threads"),
         ]
-        self.places: list[Place] = []
         self._words: dict[str, str] = {}
-        self._strides: dict[tuple[str, str, int], str] = {}
         ordered = sorted(layouts, key=lambda entry: -entry[0].rank)
         patterns = {(WORDS[min(layout.rank, 3)][min(axis, 2)][3], bits) for layout, _, _ in ordered
                     for axis, bits in enumerate(layout.axes) if bits}  # fmt: skip
@@ -137,15 +135,15 @@ class AxisNames:
                 if bits and bits not in self._axes:
                     self._add(bits, shape[axis], min(layout.rank, 3), min(axis, 2), name, layout.thread_bits)
         places = {named.place: named for named in self._axes.values() if named.threads}
-        self.places = [
+        self.constants.places[:] = [
             replace(place, value=self._place_text(places[place.name])) if place.name in places else place
-            for place in self.places
+            for place in self.constants.places
         ]  # now that all counts of threads have names
 
     def in_function(self) -> AxisNames:
         """The same for a function of its own, where no variable has the thread's number."""
         inside = copy.copy(self)
-        inside.tid = "threadIdx.x"
+        inside.tid, inside.constants = "threadIdx.x", self.constants.in_function()
         return inside
 
     def find(self, bits: tuple[int, ...]) -> NamedAxis | None:
@@ -175,13 +173,9 @@ class AxisNames:
 
     def stride(self, number: int, part: str, noun: str) -> str:
         """How many coordinates of an axis, "" for another, lie from one part to the next, by name where they are many."""
-        if number <= MOST_BARE or not noun:
+        if not noun:
             return str(number)
-        key = (part, noun, number)
-        if key not in self._strides:
-            name = self._strides[key] = self._names.fresh(f"{part}_{COUNTS[noun]}")
-            self.constants.append(Constant(name, str(number), f"{noun}s from {PARTS[part]} to the next"))
-        return self._strides[key]
+        return self.constants.large(f"{part}_{COUNTS[noun]}", number, f"{noun}s from {PARTS[part]} to the next")
 
     def _add(self, bits: tuple[int, ...], side: int, rank: int, axis: int, name: str, thread_bits: int) -> None:
         index, count, place, noun = WORDS[rank][axis]
@@ -236,7 +230,7 @@ class AxisNames:
             place = self._fresh(word, prefix, named.tile)
             text, begins = self.thread_text(named.bits, noun).text, "where this thread's part begins"
             of_tile = "" if tile == "a tile" else f" of {tile}"
-            self.places.append(Place(place, text, f"this thread's first {noun}{of_tile}", begins))
+            self.constants.places.append(Place(place, text, f"this thread's first {noun}{of_tile}", begins))
             return "", place
         if not span:
             return "", ""
@@ -249,9 +243,9 @@ class AxisNames:
         place = self._fresh(word, prefix, named.tile)
         comment = f"threads along the {noun}s of {tile}"
         comment = comment if len(comment) <= COMMENT_ROOM else comment.removesuffix(" and others")
-        self.constants.append(Constant(threads, str(1 << len(span)), comment))
+        self.constants.all.append(Constant(threads, str(1 << len(span)), comment))
         comment = f"this thread's place along the {noun}s of {tile}"
-        self.places.append(Place(place, "", comment, subject))
+        self.constants.places.append(Place(place, "", comment, subject))
         return threads, place
 
     def _place_text(self, named: NamedAxis) -> str:
@@ -294,8 +288,33 @@ class AxisNames:
         if word not in self._words:
             self._words[word] = self._names.fresh(word, f"{word}_of_block")
             place = Place(self._words[word], f"{self.tid} {'%' if word == 'lane' else '/'} WARP_SIZE")
-            self.places.insert(len(self._words) - 1, place)
+            self.constants.places.insert(len(self._words) - 1, place)
         return self._words[word]
+
+    def lane(self) -> str:
+        """The thread's number within its warp."""
+        return self.place_of("lane")
+
+    def warp_place(self, name: str, axis: tuple[int, ...], noun: str, tile: str) -> str:
+        """The first coordinate of this warp along an axis of an accumulator."""
+        text = self.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis), noun).text
+        if text == "0":
+            return text
+        subject = "where the warp's part begins"
+        return self.constants.place(name, text, f"the first {noun} of the warp's part", subject, (f"{tile}_{name}",))
+
+    def warpgroup(self, bits: list[int]) -> str:
+        """The warpgroup's number, counted by the given thread bits."""
+        size = self.warpgroup_size()
+        low = bits[0] - WARPGROUP_BITS
+        text = f"{self.tid} / {size}" + (f" / {1 << low}" if low else "")
+        if bits[-1] + 1 < self.num_threads.bit_length() - 1:
+            text += f" % {1 << len(bits)}"
+        return self.constants.place("warpgroup", text)
+
+    def warpgroup_size(self) -> str:
+        """The constant that counts the threads of a warpgroup."""
+        return self.constants.named("WARPGROUP_SIZE", 1 << WARPGROUP_BITS, "threads", topic="threads")
 
     def threads_below(self, bits: int, tile: str = "") -> Text:
         """How many threads so many low bits of a thread's number count, by name where axes, first of a `tile`, are shared so."""
@@ -322,10 +341,12 @@ class AxisNames:
         comment = f"{said}{noun}s of {tile} per thread"
         if padded(named.side) != named.side:
             comment = f"{noun}s{of_tile} per thread: {named.side} padded to {padded(named.side)}"
-        if count > 1 and named.count != symbol and all(known.name != named.count for known in self.constants):
-            self.constants.append(Constant(named.count, value, comment))
+        if count > 1 and named.count != symbol and all(known.name != named.count for known in self.constants.all):
+            self.constants.all.append(Constant(named.count, value, comment))
         if named.run > 1:
             comment = f"consecutive {noun}s{of_tile} per thread"
             comment = comment if len(comment) <= COMMENT_ROOM else f"consecutive {noun}s{of_tile}"
-            self.constants.append(Constant(named.vector, str(named.run), comment))
-            self.constants.append(Constant(named.vectors, f"{named.count} / {named.vector}", str(count // named.run)))
+            self.constants.all.append(Constant(named.vector, str(named.run), comment))
+            self.constants.all.append(
+                Constant(named.vectors, f"{named.count} / {named.vector}", str(count // named.run))
+            )

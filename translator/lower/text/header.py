@@ -262,7 +262,7 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
         stages = f"{tile.stages} stages of " if tile.stages > 1 else ""
         lines.append(
             f"{name} [{sides}]: shared, {stages}{tile.stage_bytes} bytes, {tile_comment(tile)}"
-            f"{rows_note(context, variable)}{context.ahead.transposed.get(variable, '')}"
+            f"{rows_note(context, variable)}{context.remarks.transposed.get(variable, '')}"
         )
     if schedule.in_shared:
         names = [context.names.variable(v) for v in sorted(schedule.in_shared, key=lambda v: v.key)]
@@ -333,7 +333,7 @@ def _without_wgmma(context: Context) -> Iterator[str]:
 def _numerics(context: Context) -> tuple[str, ...]:
     """Accuracy notes of the operations used, where CUDA differs from the obvious."""
     notes: list[str] = []
-    for name in context.speller.used.ops:
+    for name in context.needs.used.ops:
         note = OPS[name].accuracy
         if note and note not in notes:
             notes.append(note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ...language.dtypes import DType, float32
 from ...ops.casts import rounded
@@ -19,8 +20,18 @@ ALL_BUT_ONE = (7, 15)  # digits, of the 8 or 16 that 32 and 64 bits have
 INFINITY_BITS = {False: "0x7f800000", True: "0xff800000"}
 
 
-def literal_text(value: int | float | bool, dtype: DType, base: int = 10) -> str:
-    """The literal of `dtype` with this value, such as "0.5f", "5LL", in base 16 "0xff", or "__float2half(2.0f)"."""
+def infinity_bits(negative: bool) -> str:
+    """An infinity of fp32, which CUDA spells by its bits."""
+    return f"__int_as_float({INFINITY_BITS[negative]})"
+
+
+def literal_text(
+    value: int | float | bool, dtype: DType, base: int = 10, infinity: Callable[[bool], str] = infinity_bits
+) -> str:
+    """The literal of `dtype` with this value, such as "0.5f", "5LL", in base 16 "0xff", or "__float2half(2.0f)".
+
+    `infinity` spells those of fp32, by whether they are negative.
+    """
     if dtype.is_bool():
         return "true" if value else "false"
     if dtype.is_int():
@@ -28,7 +39,7 @@ def literal_text(value: int | float | bool, dtype: DType, base: int = 10) -> str
     number = float(value)
     if dtype.name == "fp64":
         return _double_text(number)
-    single = _float_text(number)
+    single = _float_text(number, infinity)
     match dtype.name:
         case "fp32":
             return single
@@ -57,14 +68,14 @@ def _integer_text(value: int, dtype: DType, base: int) -> str:
     return f"{plain_text(value, base)}{suffix}"
 
 
-def _float_text(number: float) -> str:
+def _float_text(number: float, infinity: Callable[[bool], str]) -> str:
     if math.isinf(number):
-        return f"__int_as_float({INFINITY_BITS[number < 0]})"
+        return infinity(number < 0)
     if math.isnan(number):
         return "__int_as_float(0x7fc00000)"
     single = rounded(number, float32)
     if not math.isfinite(single):
-        return _float_text(single)
+        return infinity(single < 0)
     as_written = number != single != 0 and not _is_between(number, single)
     return f"{_as_written(repr(number)) if as_written else _shortest_single(single)}f"
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import PurePath
 
+from ...ir.c_names import is_library_name
 from ...ir.nodes import CallFunction, DeviceFunction
 from ...ir.static_loops import StaticLoop
 from ...language.dtypes import DTYPES
-from .names import spare_names
+from .names import Names, spare_names
 from .unit import Helper
 
 
@@ -25,6 +28,8 @@ class Used:
 class Needs:
     """See the module docstring. The kernel and its device functions share one."""
 
+    names: Names  # those of the file
+    used: Used = field(default_factory=Used)
     helpers: dict[str, Helper] = field(default_factory=dict)
     structs: dict[tuple[object, ...], str] = field(default_factory=dict)  # names, by what each is made for
     packets: set[int] = field(default_factory=set)  # sizes of vector accesses, in bytes
@@ -37,6 +42,14 @@ class Needs:
         if known.template != template or known.values != values:
             raise ValueError(f"two helpers would be called {name}")
         return name
+
+    def function_name(self, function: DeviceFunction, kernel: str) -> str:
+        """The name of a device function: the user's, unless something of ours or CUDA's has it; then with where it is from."""
+        if function not in self.functions:
+            own = [] if is_library_name(function.name) else [function.name]
+            where = re.sub(r"\W", "_", PurePath(function.origin.file).stem) or kernel
+            self.functions[function] = self.names.fresh(*own, f"{function.name}_of_{where}")
+        return self.functions[function]
 
     def overload(self, name: str, ctype: str, values: dict[str, object], template: str = "", takes: str = "") -> str:
         """Asks for a helper of which there is one for each type of elements, all of the same name; returns the name.

@@ -21,6 +21,7 @@ NEGATIVE = re.compile(
     r"-([\w.]+(\[[^][]*\])*|\([^()]*\))"
 )  # a number, a name, an element, or what stands in parentheses
 PRODUCT = re.compile(r"\(([\w.]+(?: \* [\w.]+)+)\)")
+WORD = re.compile(r"\w+")
 WIDE_CAST = "static_cast<long long>("
 INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
 
@@ -107,6 +108,11 @@ def added(terms: Iterable[str]) -> str:
 def _opposite(negative: str) -> str:
     """What a negative term takes away: a product without its parentheses."""
     return product[1] if (product := PRODUCT.fullmatch(negative, 1)) else negative[1:]
+
+
+def is_word(text: str) -> bool:
+    """Whether a text is a name or a number, and not computed."""
+    return WORD.fullmatch(text) is not None
 
 
 def sum_text(*terms: str) -> str:

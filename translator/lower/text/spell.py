@@ -6,6 +6,7 @@ The spelling of every operation comes from the op table; this file only places o
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from ...ir.nodes import Assign, Call, CallFunction, DeviceFunction, Expr, Litera
 from ...ir.symbols import AsFloat, Name, Symbol, precedence, spelled
 from ...ir.walk import MOVES, used_variables
 from ...language.dtypes import DType, PointerType, int32
-from ...ops.casts import TOWARD_ZERO, cuda_cast
+from ...ops.casts import TOWARD_ZERO, cuda_cast, rounded
 from ...ops.registry import OPS
 from ...schedule.tiles.paths import Axes
 from .integers import (
@@ -78,7 +79,13 @@ class Words(Protocol):
         """The name of a device function."""
 
     def launch_word(self, op: str, axis: int) -> str:
-        """A program's index, or the number of programs, along an axis."""
+        """A program's index, or the number of programs, along an axis, as what has it: CUDA's word is unsigned."""
+
+    def launch_int(self, op: str, axis: int) -> str:
+        """The same as an int."""
+
+    def infinity(self, negative: bool) -> str:
+        """An infinity of fp32."""
 
     def may_stay_unused(self, variable: Variable) -> bool:
         """Whether the compiler is silent about a variable that nothing reads."""
@@ -210,8 +217,9 @@ class Speller:
                 return inner
             narrow = inner if element.short == "i64" else None
             return Text(f"static_cast<{element.cuda}>({inner.text})", number=number, narrow=narrow)
-        text = literal_text(literal.value, element, literal.base)
-        is_number = not text.startswith("__")  # of infinity and NaN, CUDA's words make no constant of the file
+        text = literal_text(literal.value, element, literal.base, self._words.infinity)
+        # Of infinity and NaN, CUDA's words make no constant of the file.
+        is_number = not element.is_floating() or math.isfinite(rounded(float(literal.value), element))
         match literal.symbol:
             case AsFloat(integer=integer) if element.name in CONVERSIONS:
                 return Text(f"{CONVERSIONS[element.name]}({spelled(integer)})")
@@ -228,8 +236,9 @@ class Speller:
         below = [self._down(call, arg, point) for arg in call.args]
         match call.op:
             case "program_id" | "num_programs":
-                word = self._words.launch_word(call.op, call.attribute("axis"))
-                return Text(word) if word.isidentifier() else Text(f"static_cast<int>({word})", uncast=word)
+                index = call.op, call.attribute("axis")
+                as_int, word = self._words.launch_int(*index), self._words.launch_word(*index)
+                return Text(as_int, uncast="" if word == as_int else word)
             case "arange":
                 return self._arange(call, point)
             case op if op in MOVES or op == "select":
@@ -276,9 +285,9 @@ class Speller:
             return self.spell(call.args[0], below, wide=True)
         index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.short == "i64" else None
         if index:
-            word = self._words.launch_word(*index)
             # As an int, it makes cheaper products with ints of 64 bits than as an unsigned number.
-            return replace(widened(Text(word)), uncast="" if word.isidentifier() else f"static_cast<int>({word})")
+            as_int, word = self._words.launch_int(*index), self._words.launch_word(*index)
+            return replace(widened(Text(word)), uncast="" if word == as_int else as_int)
         if isinstance(wanted, PointerType) and any(
             v.type.is_pointer and self._words.points_to_const(v) for v in used_variables(call.args[0])
         ):

@@ -7,15 +7,14 @@ forces element by element access.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
-from ...analysis.axis_info import AxisInfo, axis_info
-from ...analysis.facts import Facts
+from ...analysis.facts import Facts, FactsAt
 from ...analysis.masks import conjuncts
 from ...frozen import frozen
 from ...hardware import ACCESS_BYTES
-from ...ir.nodes import Assign, Call, Expr, Literal, Use, Variable
+from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Use
 from ...ir.types import ValueType, padded, symbol_of
 from ...ir.walk import MOVES
 from ...language.dtypes import PointerType, int1, int32, int64
@@ -74,27 +73,32 @@ def load_operands(load: Assign) -> tuple[Expr, Expr | None, Expr | None]:
 def plan_copies(load: Assign, layout: Layout, facts: Facts) -> Access:
     """How threads touch memory that copy what a load brings, to where it is read from, in the layout of the copies."""
     pointer, mask, _ = load_operands(load)
-    return plan_access(pointer, mask, layout, facts, facts.environments[load])
+    return plan_access(pointer, mask, layout, facts.at(load))
 
 
 def plan_load(load: Assign, layout: Layout, facts: Facts) -> Access:
     """An access that loads what several of a thread's elements have in common once, as wide as memory allows."""
     pointer, mask, _ = load_operands(load)
-    environment = facts.environments[load]
-    access = with_repeats(plan_access(pointer, mask, layout, facts, environment), pointer, layout, environment)
-    wide = plan_access(pointer, mask, layout, facts, environment, layout.run)
+    here = facts.at(load)
+    access = _with_repeats(plan_access(pointer, mask, layout, here), pointer, layout, here)
+    wide = plan_access(pointer, mask, layout, here, layout.run)
     if wide.width <= access.width:
         return access
-    wide = with_repeats(wide, pointer, layout, environment)
+    wide = _with_repeats(wide, pointer, layout, here)
     return replace(wide, scattered=wide.axis != layout.array_axes()[-1])
+
+
+def plan_store(store: Effect, layout: Layout, facts: Facts) -> Access:
+    """How a store touches memory."""
+    pointer, _, mask, *_ = (*store.call.args, None)
+    return plan_access(pointer, mask, layout, facts.at(store))  # type: ignore[arg-type]
 
 
 def plan_access(
     pointer: Expr,
     mask: Expr | None,
     layout: Layout,
-    facts: Facts,
-    environment: Mapping[Variable, AxisInfo],
+    here: FactsAt,
     widest: Callable[[int], int] | None = None,
 ) -> Access:
     """Chooses the width of an access and sorts the parts of its mask.
@@ -105,15 +109,15 @@ def plan_access(
     element = pointer.type.element
     if not isinstance(element, PointerType):
         raise TypeError("a load or store needs a pointer")
-    parts = [*conjuncts(mask, facts), *padding_tests(pointer.type.shape)]
-    info = axis_info(pointer, environment)
+    parts = [*conjuncts(mask, here.facts), *padding_tests(pointer.type.shape)]
+    info = here.info(pointer)
     itemsize = element.element_ty.itemsize
     best = Access(layout.rank - 1, 1, tuple(parts), ())
     for axis in range(layout.rank):
         aligned = max(info.divisibility[axis] // itemsize, 1)
         width = min(widest(axis), info.contiguity[axis], aligned, ACCESS_BYTES // itemsize)
         while width > best.width:
-            access = _try_width(axis, width, parts, facts, environment)
+            access = _try_width(axis, width, parts, here)
             if access is not None:
                 best = access
                 break
@@ -121,10 +125,10 @@ def plan_access(
     return best
 
 
-def with_repeats(access: Access, pointer: Expr, layout: Layout, environment: Mapping[Variable, AxisInfo]) -> Access:
+def _with_repeats(access: Access, pointer: Expr, layout: Layout, here: FactsAt) -> Access:
     """The access with the runs of a thread's registers that are the same in memory, and whose mask is the same."""
     parts = [pointer, *access.tests, *(part for bound in access.bounds for part in (bound.bound, bound.index))]
-    infos = [axis_info(part, environment) for part in parts]
+    infos = [here.info(part) for part in parts]
     found = []
     for axis in range(layout.rank):
         same = min(info.constancy[axis] for info in infos)
@@ -134,23 +138,19 @@ def with_repeats(access: Access, pointer: Expr, layout: Layout, environment: Map
     return replace(access, repeats=tuple(found))
 
 
-def _try_width(
-    axis: int, width: int, parts: list[Expr], facts: Facts, environment: Mapping[Variable, AxisInfo]
-) -> Access | None:
+def _try_width(axis: int, width: int, parts: list[Expr], here: FactsAt) -> Access | None:
     tests, bounds = [], []
     for part in parts:
-        if axis_info(part, environment).constancy[axis] % width == 0:
+        if here.info(part).constancy[axis] % width == 0:
             tests.append(part)
-        elif bound := _as_bound(part, axis, width, facts, environment):
+        elif bound := _as_bound(part, axis, width, here):
             bounds.append(bound)
         else:
             return None
     return Access(axis, width, tuple(tests), tuple(bounds))
 
 
-def _as_bound(
-    part: Expr, axis: int, width: int, facts: Facts, environment: Mapping[Variable, AxisInfo]
-) -> Bound | None:
+def _as_bound(part: Expr, axis: int, width: int, here: FactsAt) -> Bound | None:
     """A comparison of a rising index with a limit that is the same for the whole vector, as a `Bound`."""
     if not isinstance(part, Call) or part.op not in ("lt", "le", "gt", "ge"):
         return None
@@ -159,7 +159,7 @@ def _as_bound(
         left, right = right, left
     if left.type.is_pointer or left.type.dtype not in (int32, int64):
         return None
-    index, limit = axis_info(left, environment), axis_info(right, environment)
+    index, limit = here.info(left), here.info(right)
     if index.contiguity[axis] % width or limit.constancy[axis] % width:
         return None
     included = part.op in ("le", "ge")
@@ -167,24 +167,24 @@ def _as_bound(
         return Bound(right, left, included, wraps=True)
     if included and limit.value is not None and limit.value < LARGEST:
         right, included = Literal(right.type, limit.value + 1), False
-    if index.nonnegative and not (included or _is_size(right, facts, environment)):
+    if index.nonnegative and not (included or _is_size(right, here)):
         right = Call(right.type, "maximum", (right, Literal(right.type, 0)))
     return Bound(right, left, included, wraps=included or not index.nonnegative)
 
 
-def _is_size(expr: Expr, facts: Facts, environment: Mapping[Variable, AxisInfo]) -> bool:
+def _is_size(expr: Expr, here: FactsAt) -> bool:
     """Whether a limit is made of arguments, or is not negative: of all others the least number of 32 bits may be one."""
-    if axis_info(expr, environment).nonnegative:
+    if here.info(expr).nonnegative:
         return True
     match expr:
         case Literal(value=int() as value):
             return value >= LEAST_SIZE
-        case Use(variable=variable) if variable in facts.definitions:
-            return _is_size(facts.definitions[variable], facts, environment)
+        case Use(variable=variable) if variable in here.facts.definitions:
+            return _is_size(here.facts.definitions[variable], here)
         case Use(variable=variable):
-            return not facts.assignments[variable]  # an argument
+            return not here.facts.assignments[variable]  # an argument
         case Call(op=op, args=args) if op in SIZES:
-            return all(_is_size(arg, facts, environment) for arg in args)
+            return all(_is_size(arg, here) for arg in args)
     return False
 
 

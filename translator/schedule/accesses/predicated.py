@@ -7,14 +7,11 @@ once, outside. Where masks are settled at compile time, or the same for all elem
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from ...analysis.axis_info import AxisInfo, axis_info
-from ...analysis.facts import Facts
+from ...analysis.facts import FactsAt
 from ...analysis.long_computations import is_found_slowly
 from ...analysis.masks import compares_with_number
 from ...hardware import MOST_OF_THREAD, REGISTER_FILE
-from ...ir.nodes import Expr, Variable
+from ...ir.nodes import Expr
 from ...ir.types import ValueType
 from ..staging.warp_copies import is_computed_anywhere
 from ..tiles.layout import Layout
@@ -32,8 +29,7 @@ def is_predicated(
     pointer: Expr,
     type_: ValueType,
     layout: Layout,
-    facts: Facts,
-    environment: Mapping[Variable, AxisInfo],
+    here: FactsAt,
 ) -> bool:
     """Whether the elements of a tile of this type, at these places, are accessed so.
 
@@ -43,12 +39,12 @@ def is_predicated(
         return False
     if access.width > 1 or len(layout.array_axes()) > 1:
         return False  # along several axes, the compiler shares addresses better where it sees plain accesses
-    if is_computed_anywhere(pointer, facts, {}) and not is_found_slowly(pointer, facts, environment):
+    if is_computed_anywhere(pointer, here.facts, {}) and not is_found_slowly(pointer, here):
         registers = min(REGISTER_FILE >> layout.thread_bits, MOST_OF_THREAD) - OTHER_REGISTERS
         fewest = max(FEWEST, registers // 2)
     else:
         fewest = FEWEST_FOUND
-    return layout.num_registers >= fewest and tests_elements(access, facts, environment)
+    return layout.num_registers >= fewest and tests_elements(access, here)
 
 
 def may_be_predicated(type_: ValueType) -> bool:
@@ -56,11 +52,11 @@ def may_be_predicated(type_: ValueType) -> bool:
     return not (type_.is_pointer or type_.dtype.itemsize == 1 or type_.dtype.is_bool())
 
 
-def tests_elements(access: Access, facts: Facts, environment: Mapping[Variable, AxisInfo]) -> bool:
+def tests_elements(access: Access, here: FactsAt) -> bool:
     """Whether tests that only the launch decides differ from element to element, so that accesses have branches around them."""
-    return any(not (compares_with_number(part, facts) or _is_uniform(part, environment)) for part in access.tests)
+    return any(not (compares_with_number(part, here.facts) or _is_uniform(part, here)) for part in access.tests)
 
 
-def _is_uniform(part: Expr, environment: Mapping[Variable, AxisInfo]) -> bool:
-    constancy = axis_info(part, environment).constancy
+def _is_uniform(part: Expr, here: FactsAt) -> bool:
+    constancy = here.info(part).constancy
     return all(same >= side for same, side in zip(constancy, part.type.shape, strict=True))

@@ -1,9 +1,11 @@
 """Offsets that are computed in 32 bits, because the sizes of a launch say that they fit.
 
 In: a kernel and its facts. Out: the offsets, how far they reach, and what that takes of a launch (`analysis/reach.py`). What
-may overflow is computed in 64 bits; a product of a product, `(channel * H + row) * W + col`, then takes several instructions
-for each element, where one does in 32. So kernels with such offsets ask of a launch whether these and all others fit. A single
-product needs no question: one instruction multiplies integers of 32 bits, and adds to an address of 64.
+may overflow is computed in 64 bits: a row's product in a pair of registers, and for `(channel * H + row) * W + col` several
+instructions for each element, where one does in 32. So kernels with such offsets ask of a launch whether these and all others
+fit. What a loop repeats does not ask where the product is the same in all trips: a pointer that each trip moves is cheaper then.
+Nor do rows beside products of tensor cores, which hide what these cost, and beside tensor copies, which a launch that reaches
+too far would lose.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from ...analysis.ranges import never_overflows
 from ...analysis.reach import Reach, Reaches, conditions_of, furthest
 from ...artifact import GRID_SIDES, Options
 from ...frozen import frozen
-from ...ir.nodes import Call, Expr, Kernel, Use, Variable
-from ...ir.structured import is_atomic
-from ...ir.walk import MOVES, expressions, statements
+from ...ir.nodes import Call, Expr, For, Kernel, Statement, Use, Variable, While
+from ...ir.structured import assigns, is_atomic
+from ...ir.walk import MOVES, assigned_inside, bodies, expressions, reachable, statements, used_variables
 
 
 @frozen
@@ -38,18 +40,43 @@ class SmallOffsets:
     conditions: tuple[Expr, ...] = ()
 
 
-def small_offsets(kernel: Kernel, facts: Facts, options: Options) -> SmallOffsets:
+@frozen
+class _Access:
+    """What an access of a tile adds to its pointers, as far as these have no names.
+
+    Attributes:
+      elements: of the tile.
+      offsets: as they are added, one by one.
+      changing: what the innermost loop around it assigns; None outside of loops.
+    """
+
+    elements: int
+    offsets: tuple[Expr, ...]
+    changing: set[Variable] | None
+
+
+def may_ask(kernel: Kernel, options: Options) -> bool:
+    """Whether the text may hold for some launches only, and the sides of the grid have their names for themselves."""
+    return options.guards and not any(parameter.variable.name in GRID_SIDES for parameter in kernel.parameters)
+
+
+def small_offsets(kernel: Kernel, facts: Facts, options: Options, has_tensor_copies: bool) -> SmallOffsets:
     """Those of a kernel; none where the text has to be right for all values."""
-    if not options.guards or any(parameter.variable.name in GRID_SIDES for parameter in kernel.parameters):
+    if not may_ask(kernel, options):
         return SmallOffsets()
-    accesses = [(elements, offsets) for elements, offsets in _offsets(kernel, facts) if elements > 1]
-    if not any(_multiplies_wide(offset, elements, facts) for elements, offsets in accesses for offset in offsets):
+    accesses = [access for access in _accesses(kernel.body, facts, None) if access.elements > 1]
+    written_out = {variable: facts.definitions[variable] for variable in facts.absorbed}
+    multiplies = any(assigns(statement, "dot") for statement in statements(kernel.body))
+    rows = not (multiplies or has_tensor_copies)
+    if not kernel.short_rows and not any(_asks(access, facts, written_out, rows) for access in accesses):
         return SmallOffsets()
+    written_out |= {rows: facts.definitions[rows] for rows in kernel.short_rows}
     reaches = Reaches(kernel, facts.definitions)
     sums: dict[tuple[Expr, ...], Reach] = {}
-    for _, offsets in accesses:
-        known = tuple(offset for offset in offsets if _is_int(offset) and reaches.of((offset,)))
-        if any(_is_wide(offset, facts) for offset in known) and (reach := reaches.of(known)):
+    for access in accesses:
+        known = tuple(offset for offset in access.offsets if _is_int(offset) and reaches.of((offset,)))
+        is_wide = any(_is_wide(offset, facts, written_out) for offset in known)
+        if is_wide and not _is_moved(access, facts, written_out) and (reach := reaches.of(known)):
             sums[known] = reach
     return SmallOffsets(
         frozenset(offset for offsets in sums for offset in offsets),
@@ -59,49 +86,72 @@ def small_offsets(kernel: Kernel, facts: Facts, options: Options) -> SmallOffset
     )
 
 
-def _offsets(kernel: Kernel, facts: Facts) -> Iterator[tuple[int, list[Expr]]]:
-    """Of each access of a tile its number of elements, and what is added to its pointers, as far as these have no names."""
-    for statement in statements(kernel.body):
+def _accesses(block: tuple[Statement, ...], facts: Facts, changing: set[Variable] | None) -> Iterator[_Access]:
+    """The accesses of a block, in whose innermost loop `changing` is assigned."""
+    for statement in block:
         for call in expressions(statement):
-            if not isinstance(call, Call) or not (call.op in ("load", "store") or is_atomic(call)):
-                continue
-            pointer, offsets = call.args[0], list[Expr]()
-            while True:
-                if isinstance(pointer, Use) and pointer.variable in facts.absorbed:
-                    pointer = facts.definitions[pointer.variable]
-                elif isinstance(pointer, Call) and pointer.op in ("ptr_add", *MOVES):
-                    if pointer.op == "ptr_add":
-                        offsets.insert(0, pointer.args[1])
-                    pointer = pointer.args[0]
-                else:
-                    break
-            yield prod(call.args[0].type.shape), offsets
+            if isinstance(call, Call) and (call.op in ("load", "store") or is_atomic(call)):
+                yield _Access(prod(call.args[0].type.shape), _offsets(call.args[0], facts), changing)
+        inside = assigned_inside(statement) if isinstance(statement, (For, While)) else changing
+        for body in bodies(statement):
+            yield from _accesses(body, facts, inside)
 
 
-def _is_wide(offset: Expr, facts: Facts) -> bool:
+def _offsets(pointer: Expr, facts: Facts) -> tuple[Expr, ...]:
+    offsets = list[Expr]()
+    while True:
+        if isinstance(pointer, Use) and pointer.variable in facts.absorbed:
+            pointer = facts.definitions[pointer.variable]
+        elif isinstance(pointer, Call) and pointer.op in ("ptr_add", *MOVES):
+            if pointer.op == "ptr_add":
+                offsets.insert(0, pointer.args[1])
+            pointer = pointer.args[0]
+        else:
+            return tuple(offsets)
+
+
+def _is_wide(offset: Expr, facts: Facts, written_out: dict[Variable, Expr]) -> bool:
     """Whether an offset may not fit in 32 bits, as far as the text tells."""
-    return not never_overflows(offset, facts.definitions, _written_out(facts))
+    return not never_overflows(offset, facts.definitions, written_out)
 
 
-def _written_out(facts: Facts) -> dict[Variable, Expr]:
-    return {variable: facts.definitions[variable] for variable in facts.absorbed}
+def _asks(access: _Access, facts: Facts, written_out: dict[Variable, Expr], rows: bool) -> bool:
+    """Whether each element, or on demand each row, takes a product of its own in 64 bits, each time."""
+    least = 2 if rows else access.elements
+    return any(
+        _elements(product) >= least
+        and (rows or any(_is_wide(arg, facts, written_out) for arg in product.args if _elements(arg) >= least))
+        and _changes(product, access.changing, facts)
+        for product in _wide_products(access, facts, written_out)
+    )
 
 
-def _multiplies_wide(offset: Expr, elements: int, facts: Facts) -> bool:
-    """Whether every element takes a product of its own in 64 bits, since what it multiplies may not fit in 32."""
-    written_out = _written_out(facts)
-    pending, seen = [offset], set[Variable]()
+def _is_moved(access: _Access, facts: Facts, written_out: dict[Variable, Expr]) -> bool:
+    """Whether a loop only moves the pointer of an access: whatever is multiplied is the same in all trips."""
+    products = list(_wide_products(access, facts, written_out))
+    return bool(products) and not any(_changes(product, access.changing, facts) for product in products)
+
+
+def _wide_products(access: _Access, facts: Facts, written_out: dict[Variable, Expr]) -> Iterator[Call]:
+    """The products in the offsets of an access that may not fit in 32 bits."""
+    pending, seen = list(access.offsets), set[Variable]()
     while pending:
         part = pending.pop()
         if isinstance(part, Use) and part.variable in written_out:
             pending += [] if part.variable in seen else [written_out[part.variable]]
             seen.add(part.variable)
         elif isinstance(part, Call) and part.op in ("add", "sub", "mul", *MOVES):
-            own = [arg for arg in part.args if _elements(arg) == elements]
-            if part.op == "mul" and any(_is_wide(arg, facts) for arg in own):
-                return True
-            pending += own
-    return False
+            if part.op == "mul" and _is_wide(part, facts, written_out):
+                yield part
+            pending += part.args
+
+
+def _changes(expr: Expr, changing: set[Variable] | None, facts: Facts) -> bool:
+    """Whether an expression has to be found anew in each trip of the loop that assigns `changing`."""
+    made_of = {variable: tuple(used_variables(value)) for variable, value in facts.definitions.items()}
+    return changing is None or any(
+        variable in changing for variable in reachable(used_variables(expr), made_of) if variable not in made_of
+    )
 
 
 def _is_int(offset: Expr) -> bool:

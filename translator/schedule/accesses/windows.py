@@ -18,8 +18,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import count, pairwise
 
-from ...analysis.axis_info import AxisInfo, axis_info
-from ...analysis.facts import Facts
+from ...analysis.facts import Facts, FactsAt
 from ...analysis.masks import conjuncts
 from ...analysis.moved import Moved, Term, with_numbers
 from ...frozen import frozen
@@ -155,15 +154,15 @@ def _window(
 
 def _made(load: Assign, moves: Moves, layout: Layout, facts: Facts, keys: Iterator[int]) -> Window:
     """The window of loads that are moved along an axis; `load` is the first trip's."""
-    known, places = facts.environments[load], _places(moves.of_trips, keys)
+    here, places = facts.at(load), _places(moves.of_trips, keys)
     read = {expr: _all(expr, Use(variable.type, variable)) for expr, (variable, _) in places.items()}
     named, (pointer, *masks) = _mentioned_again([_replaced(part, read) for part in moves.parts], places, keys)
     mask = masks[0] if masks else None
-    access = plan_access(pointer, mask, layout, facts, known)
+    access = plan_access(pointer, mask, layout, here)
     if access.bounds:
         access = Access(moves.axis, 1, tuple(conjuncts(mask, facts)), ())
     first = tuple((variable, at(0)) for variable, at in places.values())
-    middle = _middle(moves, places, layout, facts, known)
+    middle = _middle(moves, places, layout, here)
     return Window(load, moves.axis, moves.run, moves.span, pointer, access, first, middle, named)
 
 
@@ -231,27 +230,26 @@ def _middle(
     moves: Moves,
     places: Mapping[Expr, tuple[Variable, At]],
     layout: Layout,
-    facts: Facts,
-    known: Mapping[Variable, AxisInfo],
+    here: FactsAt,
 ) -> Middle | None:
     """The elements of each run's window that are aligned, if there are such."""
     for start in range(moves.span + 1):
-        here = {expr: at(start) for expr, (_, at) in places.items()}
-        pointer, *mask = (_replaced(part, here) for part in moves.parts)
-        access = plan_access(pointer, mask[0] if mask else None, layout, facts, known)
+        starts = {expr: at(start) for expr, (_, at) in places.items()}
+        pointer, *mask = (_replaced(part, starts) for part in moves.parts)
+        access = plan_access(pointer, mask[0] if mask else None, layout, here)
         if access.axis == moves.axis and access.width == moves.run and not access.bounds:
-            tests = tuple(test for test in access.tests if not _always_holds(test, known))
+            tests = tuple(test for test in access.tests if not _always_holds(test, here))
             return Middle(start, pointer, replace(access, tests=tests))
     return None
 
 
-def _always_holds(test: Expr, known: Mapping[Variable, AxisInfo]) -> bool:
+def _always_holds(test: Expr, here: FactsAt) -> bool:
     """Whether a test asks for an index that is never below zero to be none: where trips move it, that is one of many."""
     while isinstance(test, Call) and test.op in MOVES:
         test = test.args[0]
     if not isinstance(test, Call) or test.op != "ge" or not isinstance(test.args[1], Literal):
         return False
-    return test.args[1].value == 0 and axis_info(test.args[0], known).nonnegative
+    return test.args[1].value == 0 and here.info(test.args[0]).nonnegative
 
 
 def _starts(moves: Moves, loop: FewTrips) -> list[Symbol] | None:

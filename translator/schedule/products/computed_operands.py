@@ -82,7 +82,7 @@ def read_boxes(plan: RingPlan, loop: For) -> bool:
 
     Tiles for one operand all come so, or none of them.
     """
-    read, top = False, plan.top[loop]
+    read, top = False, plan.given.top[loop]
     loads = {s.targets[0]: s for s in top if isinstance(s, Assign)}
     sums = Counter(dot.target for dot in plan.dots.plans if isinstance(dot, Assign))
     for dot in top:
@@ -90,10 +90,10 @@ def read_boxes(plan: RingPlan, loop: For) -> bool:
             continue
         if sums[dot.target] > 1 or not _any_layout(loop, dot.target):
             continue
-        found = computed_operand(plan.kernel, plan.facts, plan.dots, plan.dots.plans[dot])
+        found = computed_operand(plan.given.kernel, plan.given.facts, plan.dots, plan.dots.plans[dot])
         if found is None or not found[1] <= loads.keys():
             continue
-        chosen = _rows_from_registers(plan.dots.plans[dot], found[0], plan.options.num_warps)
+        chosen = _rows_from_registers(plan.dots.plans[dot], found[0], plan.given.options.num_warps)
         new = [loads[variable] for variable in found[1] if loads[variable] not in plan.replaced]
         boxes = [box_to_read(plan, load, loop) for load in new]
         if chosen is None or any(box is None for box in boxes):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
 from ...analysis.induction import Induction, closed_forms
 from ...analysis.unit_stride import unit_axes
@@ -253,7 +252,7 @@ def _fills_with_zeros(load: Call) -> bool:
 
 def _contiguous_axis(statement: Statement, load: Call, facts: Facts, induction: Induction) -> int:
     pointer = induction.value_at(load.args[0], statement) or load.args[0]  # what loops add does not hide the axes
-    info = axis_info(pointer, facts.environments[statement])
+    info = facts.at(statement).info(pointer)
     rank = load.type.rank
     runs = info.contiguity
     if runs[rank - 2] == runs[rank - 1]:

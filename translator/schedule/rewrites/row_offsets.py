@@ -1,8 +1,9 @@
 """What several accesses add for a row of their tiles is computed once, under a name.
 
 In: a typed kernel. Out: the same kernel; of `offs = rows[:, None] * stride + cols[None, :]`, which two accesses or more add to
-their pointers, the rows' part is a tile of its own, `offs_of_row`, in 64 bits. Tiles of indices with two axes have no registers,
-so that they stand written out in every access; those with one have, and are read by name.
+their pointers, the rows' part is a tile of its own, `offs_of_row`. Tiles of indices with two axes have no registers, so that they
+stand written out in every access; those with one have, and are read by name. That tile has 64 bits, or 32 where a launch can be
+asked whether all that is made of it fits (`accesses/small_offsets.py`); a pointer that a loop moves is cheaper with 64.
 """
 
 from __future__ import annotations
@@ -12,37 +13,58 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
-from ...analysis.facts import body_facts
-from ...ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
+from ...analysis.facts import Facts, body_facts
+from ...analysis.reach import Reaches
+from ...artifact import Options
+from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Statement, Use, Variable, While
 from ...ir.rewrite import substituted_in, with_replaced
 from ...ir.structured import assigns, is_atomic
 from ...ir.tiles import broadcast_to
 from ...ir.types import ValueType
-from ...ir.walk import expressions, next_key, statements, subexpressions, used_variables
-from ...language.dtypes import int32, int64
+from ...ir.walk import (
+    assigned_inside,
+    expressions,
+    nested,
+    next_key,
+    reachable,
+    read_variables,
+    statements,
+    subexpressions,
+    used_variables,
+)
+from ...language.dtypes import DType, int32, int64
+from ..accesses.small_offsets import may_ask
 
 ACCESSES = ("load", "store")
 SUMS = ("add", "sub", "mul")  # what is computed in 64 bits, where something is multiplied in it
 
 
-def with_row_offsets(kernel: Kernel) -> Kernel:
+def with_row_offsets(kernel: Kernel, options: Options) -> Kernel:
     """See the module docstring; products find their tiles in other ways."""
     tiles = [
         s for s in statements(kernel.body) if isinstance(s, Assign) and len(s.targets) == 1 and _has_two_axes(s.target)
     ]
     if not tiles or any(assigns(s, "dot") for s in statements(kernel.body)):
         return kernel
-    absorbed, shared, key = body_facts(kernel.body).absorbed, _shared_offsets(kernel), next_key(kernel)
+    facts, shared, key = body_facts(kernel.body), _shared_offsets(kernel), next_key(kernel)
+    can_ask, reaches = may_ask(kernel, options), Reaches(kernel, facts.definitions)
+    repeated = _read_in_more_loops(kernel.body, facts)
     replaced: dict[Statement, Statement | None] = {}
     added: dict[tuple[Statement, bool], tuple[Statement, ...]] = {}
     values: dict[Variable, Expr] = {}
+    short: set[Variable] = set()
     for statement in tiles:
-        if statement.target in absorbed & shared and (parts := _parts(statement.value)) is not None:
-            rows, whole = _apart(statement, *parts, key + len(values) * 2)
+        target = statement.target
+        if target in facts.absorbed & shared and (parts := _parts(statement.value)) is not None:
+            is_short = (
+                can_ask and target not in repeated and _has_ints(*parts) and reaches.of((statement.value,)) is not None
+            )
+            rows, whole = _apart(statement, *parts, key + len(values) * 2, int32 if is_short else int64)
+            short |= {rows.target} if is_short else set()
             added[statement, False], replaced[statement] = (rows,), whole
             values[statement.target] = Use(whole.target.type, whole.target)
     body = substituted_in(with_replaced(kernel.body, replaced, added), values)
-    return replace(kernel, body=body) if values else kernel
+    return replace(kernel, body=body, short_rows=frozenset(short)) if values else kernel
 
 
 def _has_two_axes(variable: Variable) -> bool:
@@ -77,6 +99,21 @@ def _parts(value: Expr) -> tuple[list[tuple[str, Expr]], list[tuple[str, Expr]]]
     return None
 
 
+def _has_ints(along: list[tuple[str, Expr]], others: list[tuple[str, Expr]]) -> bool:
+    return all(term.type.element == int32 for _, term in (*along, *others))
+
+
+def _read_in_more_loops(body: tuple[Statement, ...], facts: Facts) -> set[Variable]:
+    """The variables that a loop reads, by name or where they are written out, and does not assign."""
+    made_of = {variable: tuple(used_variables(facts.definitions[variable])) for variable in facts.absorbed}
+    found: set[Variable] = set()
+    for loop in statements(body):
+        if isinstance(loop, (For, While)):
+            read = {variable for statement in nested(loop) for variable in read_variables(statement)}
+            found |= reachable(read, made_of) - assigned_inside(loop)
+    return found
+
+
 def _terms(expr: Expr, sign: str) -> Iterator[tuple[str, Expr]]:
     """The terms of a sum of tiles, as "add" or "sub"."""
     while isinstance(expr, Call) and expr.op == "broadcast":
@@ -103,15 +140,17 @@ def _has_product(terms: list[tuple[str, Expr]], axis: int) -> bool:
 
 
 def _apart(
-    statement: Assign, along: list[tuple[str, Expr]], others: list[tuple[str, Expr]], key: int
+    statement: Assign, along: list[tuple[str, Expr]], others: list[tuple[str, Expr]], key: int, element: DType
 ) -> tuple[Assign, Assign]:
-    """A tile of the terms `along` rows, numbered `key`, and the offset as the sum of that and the others."""
+    """A tile of the terms `along` rows, numbered `key`, and the offset as the sum of that and the others, both of `element`."""
     tiles = (term for _, term in along if term.type.is_tile and not isinstance(term, Literal))
     target, shapes = statement.target, [tile.type.shape for tile in tiles]
-    rows = Variable(f"{target.name}_of_row", ValueType(int64, tuple(map(max, zip(*shapes, strict=True)))), key)
-    whole = Variable(target.name, target.type.with_element(int64), key + 1)
-    total = [("add", Use(rows.type, rows)), *((sign, _wide(term)) for sign, term in others)]
-    first = Assign(statement.origin, (rows,), _sum([(sign, _wide(term)) for sign, term in along], rows.type.shape))
+    rows = Variable(f"{target.name}_of_row", ValueType(element, tuple(map(max, zip(*shapes, strict=True)))), key)
+    whole = Variable(target.name, target.type.with_element(element), key + 1)
+    if element == int64:
+        along, others = ([(sign, _wide(term)) for sign, term in terms] for terms in (along, others))
+    total = [("add", Use(rows.type, rows)), *others]
+    first = Assign(statement.origin, (rows,), _sum(along, rows.type.shape))
     return first, replace(statement, targets=(whole,), value=_sum(total, whole.type.shape))
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
 from ...frozen import frozen
 from ...hardware import ACCESS_BYTES, COPY_BYTES
@@ -54,7 +53,7 @@ def choose_block_copies(
         access = plan_load(load, layouts[target], facts)
         if len(shape) not in (2, 3) or any(padded(s) != s for s in shape):
             continue
-        info = axis_info(pointer, facts.environments[load])
+        info = facts.at(load).info(pointer)
         fast = max((len(shape) - 1, len(shape) - 2), key=lambda axis: info.contiguity[axis])
         layout = blocked(shape, num_threads, fast, ACCESS_BYTES // itemsize)
         copied = plan_copies(load, layout, facts)

@@ -49,7 +49,7 @@ def box_to_read(plan: RingPlan, load: Assign, loop: For) -> tuple[Box, SharedTil
     tile = SharedTile(sides, box.dims[0].axis, itemsize)
     possible = fits(tile.shape, tile.fast, itemsize) and not why_not_copied(plan, box, tile, tile)
     starts = (*(dim.start for dim in box.dims), *(Use(v.type, v) for v in box.made_of))
-    return (box, tile) if possible and plan.thread.comes_to(loop, starts) else None
+    return (box, tile) if possible and plan.given.thread.comes_to(loop, starts) else None
 
 
 def _quotient(side: int, number: int) -> int:
@@ -63,20 +63,19 @@ def _quotient(side: int, number: int) -> int:
 def read_box(plan: RingPlan, load: Assign, found: tuple[Box, SharedTile], loop: For) -> Variable:
     """Puts a tensor copy, and behind it a reading of what it brings, in the place of a load: the shared tile."""
     box, tile = found
-    plan.last_key += 1
-    brought = Variable(f"{load.target.name}_tile", load.target.type.with_shape(tile.shape), plan.last_key)
+    brought = plan.variable(f"{load.target.name}_tile", load.target.type.with_shape(tile.shape))
     plan.dots = replace(plan.dots, staged=plan.dots.staged | {brought: tile})
     plan.replaced[load] = box_load(plan, replace(load, targets=(brought,)), box, tile, loop.variable)
     type_: ValueType = load.target.type
     call = Call(type_, "box_read", (Use(type_, brought),), span=load.value.span)
-    plan.added.setdefault((load, True), []).append(replace(load, value=call))
+    plan.add_behind(load, replace(load, value=call))
     return brought
 
 
 def multiply_where_it_lies(plan: RingPlan, load: Assign, brought: Variable) -> None:
     """Has dots read a tile where a tensor copy has brought it; all others take it to registers."""
     values: dict[Variable, Expr] = {load.target: Use(brought.type, brought)}
-    for dot, _ in dot_statements(plan.kernel):
+    for dot, _ in dot_statements(plan.given.kernel):
         planned = plan.replaced.get(dot, dot)  # its other operand may be such a tile, too
         if isinstance(planned, Assign) and isinstance(planned.value, Call):
             call = planned.value

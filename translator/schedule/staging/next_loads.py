@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ...analysis.axis_info import axis_info
+from ...analysis.facts import Facts
 from ...hardware import COPY_BYTES, WARP_SIZE, WORD_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, For, Use, Variable, While
 from ...ir.rewrite import substituted
@@ -40,7 +40,7 @@ FIRST, AHEAD, NEXT = "for the first iteration", "loaded an iteration ahead", "fo
 def load_into_registers(plan: RingPlan, loop: For) -> None:
     """Adds to the plan what the module's docstring says."""
     for load in _small_loads(plan, loop):
-        if _has_no_copy(plan, load):
+        if _has_no_copy(plan.given.facts, load):
             _load_ahead(plan, loop, load)
 
 
@@ -57,7 +57,7 @@ def load_recurrence(plan: RingPlan, loop: For) -> None:
     if dots or not may_be_recurrence(loop) or not _has_state(loop):
         return
     loads = _small_loads(plan, loop)
-    if sum(_registers(plan, load.target) for load in loads) <= MOST_REGISTERS:
+    if sum(_registers(load.target, plan.given.options.num_warps) for load in loads) <= MOST_REGISTERS:
         for load in loads:
             _load_ahead(plan, loop, load)
 
@@ -82,29 +82,29 @@ def _elements(tile: Variable, num_warps: int) -> int:
     return -(-math.prod(map(padded, tile.type.shape)) // (num_warps * WARP_SIZE))
 
 
-def _registers(plan: RingPlan, tile: Variable) -> int:
-    return -(-_elements(tile, plan.options.num_warps) * tile.type.dtype.itemsize // WORD_BYTES)
+def _registers(tile: Variable, num_warps: int) -> int:
+    return -(-_elements(tile, num_warps) * tile.type.dtype.itemsize // WORD_BYTES)
 
 
 def _small_loads(plan: RingPlan, loop: For) -> list[Assign]:
     """The loads that stay where they are and bring each thread few elements."""
     return [
-        statement for statement in plan.top[loop]
+        statement for statement in plan.given.top[loop]
         if isinstance(statement, Assign) and statement not in plan.replaced
-        and is_plain_load(plan, statement, only_value=False) and is_small(statement.target, plan.options.num_warps)
+        and is_plain_load(plan, statement, only_value=False) and is_small(statement.target, plan.given.options.num_warps)
     ]  # fmt: skip
 
 
-def _has_no_copy(plan: RingPlan, statement: Assign) -> bool:
+def _has_no_copy(facts: Facts, statement: Assign) -> bool:
     """Whether a load makes accesses that `cp.async` does not have."""
     target, pointer = statement.target, statement.value.args[0]  # type: ignore[attr-defined]
-    info, itemsize = axis_info(pointer, plan.facts.environments[statement]), target.type.dtype.itemsize
+    info, itemsize = facts.at(statement).info(pointer), target.type.dtype.itemsize
     widths = (math.gcd(run * itemsize, info.divisibility[axis]) for axis, run in enumerate(info.contiguity))
     return max(itemsize, *widths) < min(COPY_BYTES)
 
 
 def _load_ahead(plan: RingPlan, loop: For, statement: Assign) -> None:
-    if plan.induction.changed[loop] & {*used_variables(loop.stop), *used_variables(loop.step)}:
+    if plan.given.induction.changed[loop] & {*used_variables(loop.stop), *used_variables(loop.step)}:
         return
     found = load_in_any_trip(plan, statement, loop)
     if found is None or found.numbers or found.totals:
@@ -112,20 +112,19 @@ def _load_ahead(plan: RingPlan, loop: For, statement: Assign) -> None:
     (call,) = found.calls
     if loop.variable not in {v for arg in call.args for v in used_variables(arg)}:
         return
-    plan.last_key += 1
     target = statement.target
-    ahead = Variable(f"next_{target.stem}", target.type, plan.last_key)
+    ahead = plan.variable(f"next_{target.stem}", target.type)
     plan.for_next.append(ahead)
     use = Use(loop.variable.type, loop.variable)
     later = Call(loop.variable.type, "add", (use, loop.step))
     quiet = replace(statement.origin, comments=(), blank_before=False)
     first = Assign(quiet.noted(FIRST), (ahead,), _at(call, loop, loop.start))
     after = Assign(quiet.noted(NEXT), (ahead,), _at(call, loop, later))
-    plan.added.setdefault((loop, False), []).append(first)
+    plan.add_before(loop, first)
     plan.replaced[statement] = replace(
         statement, origin=statement.origin.noted(AHEAD), value=Use(ahead.type, ahead, span=call.span)
     )
-    plan.added.setdefault((statement, True), []).append(after)
+    plan.add_behind(statement, after)
 
 
 def _at(call: Call, loop: For, place: Expr) -> Call:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from ...analysis.affine import NotAffineError
 from ...analysis.coordinates import Reader
+from ...analysis.induction import Induction
 from ...ir.nodes import Assign, Call, For, Literal, Statement, Variable
 from ...ir.structured import assigns
 from ...ir.types import padded
@@ -37,13 +38,13 @@ def may_load_ahead(loop: For) -> bool:
 def own_loads(plan: RingPlan, loop: For) -> list[Found]:
     """The loads that every iteration of a loop makes, and that can be made ahead."""
     found: list[Found] = []
-    for statement in plan.top[loop]:
+    for statement in plan.given.top[loop]:
         if not isinstance(statement, Assign) or not is_plain_load(plan, statement):
             continue
-        if statement.target in plan.not_ahead:
+        if statement.target in plan.given.not_ahead:
             continue
         one = load_in_any_trip(plan, statement, loop)
-        if one is None or _asks_again(one) or _is_overlapping(plan, statement):
+        if one is None or _asks_again(one) or _is_overlapping(plan.given.induction, statement):
             continue
         changing = {loop.variable, *(total.variable for total in one.totals)}
         if any(changing & set(used_variables(call.args[0])) for call in one.calls):
@@ -61,13 +62,13 @@ def _asks_again(one: Found) -> bool:
     return len(rest) > 1 and not is_zero(rest[1]) and bool(numbers & set(used_variables(rest[0])))
 
 
-def _is_overlapping(plan: RingPlan, load: Assign) -> bool:
+def _is_overlapping(induction: Induction, load: Assign) -> bool:
     """Whether many elements of a tile are few of memory, such as those of a table by differences of rows and columns.
 
     Loaded where they stand they are in the cache, at places that have an address in common; copies would each have their own.
     """
     type_ = load.target.type
-    pointer = plan.induction.value_at(load.value.args[0], load) if type_.is_tile else None  # type: ignore[attr-defined]
+    pointer = induction.value_at(load.value.args[0], load) if type_.is_tile else None  # type: ignore[attr-defined]
     if pointer is None:
         return False
     try:
@@ -110,7 +111,7 @@ def is_plain_load(plan: RingPlan, statement: Assign, only_value: bool = True) ->
     call, target = statement.value, statement.targets[0]
     if not isinstance(call, Call) or not is_read_only(plan, statement):
         return False
-    if (only_value and plan.facts.assignments[target] != 1) or target in plan.facts.unused:
+    if (only_value and plan.given.facts.assignments[target] != 1) or target in plan.given.facts.unused:
         return False
     pointee = call.args[0].type.element
     if not isinstance(pointee, PointerType) or pointee.element_ty.is_bool():

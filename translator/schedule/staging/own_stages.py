@@ -36,16 +36,16 @@ def own_stages(plan: RingPlan, loop: For, held: tuple[Variable, ...]) -> int:
     One tile less than `num_stages` asks for: the last is in registers. Blocks hide each other's loads where several fit on
     a multiprocessor, so stages take no more than what the registers leave unused, unless the loop itself asks for them.
     """
-    threads = plan.options.num_warps * WARP_SIZE
+    threads = plan.given.options.num_warps * WARP_SIZE
     dots = any(inner in plan.dots.plans for inner in statements(loop.body))
     asked = dict(loop.options).get("num_stages")
     bytes_of_tiles = sum(map(tile_bytes, held))
     bytes_of_stage = bytes_of_tiles + sum(threads * v.type.dtype.itemsize for v in held if not v.type.is_tile)
-    wanted = (plan.options.num_stages if asked is None else int(asked)) - 1
-    blocks = plan.blocks()
+    wanted = (plan.given.options.num_stages if asked is None else int(asked)) - 1
+    blocks = plan.given.blocks()
     if not bytes_of_tiles or (asked is None and not dots and (blocks > FEW_BLOCKS or bytes_of_tiles < LEAST_BYTES)):
         return 0
-    room = plan.target.max_dynamic_shared_bytes // (blocks if asked is None else 1) - SHARED_FOR_REDUCTIONS
+    room = plan.given.target.max_dynamic_shared_bytes // (blocks if asked is None else 1) - SHARED_FOR_REDUCTIONS
     return max(min(wanted, room // bytes_of_stage), 0)
 
 

@@ -6,7 +6,7 @@ from ...ir.nodes import Call, Expr, For, If, Return
 from ...ir.structured import is_atomic
 from ...ir.walk import expressions, nested, statements, subexpressions, used_variables
 from ..accesses.pointers import roots_of
-from .ring_plan import RingPlan
+from .ring_plan import RingFacts, RingPlan
 from .useful_programs import UsefulPrograms, returns_at_once, useful_programs
 
 
@@ -27,14 +27,14 @@ def axes_of_programs(plan: RingPlan, loops: list[tuple[For, bool]]) -> tuple[int
         for ring in plan.rings
         if ring.loop is loop.variable and ring.kind == "tma"
     ]
-    useful = useful_programs(plan.kernel, plan.facts)
+    useful = useful_programs(plan.given.kernel, plan.given.facts)
     conditions = useful.conditions if useful else ()
-    if len(rings) != 1 or rings[0][1] or not programs_are_apart(plan, conditions):
+    if len(rings) != 1 or rings[0][1] or not programs_are_apart(plan.given, conditions):
         return 0, None
     loop, _, ring = rings[0]
-    if not _is_as_long_in_all(plan, loop, conditions) or (useful and not ring.overlapped):
+    if not _is_as_long_in_all(plan.given, loop, conditions) or (useful and not ring.overlapped):
         return 0, None
-    asked = {axis for s in statements(plan.kernel.body) for expr in expressions(s) for axis in _axes(expr)}
+    asked = {axis for s in statements(plan.given.kernel.body) for expr in expressions(s) for axis in _axes(expr)}
     return 1 + max(asked, default=0) if ring.overlapped else 1, useful
 
 
@@ -44,40 +44,40 @@ def _axes(expr: Expr) -> set[int]:
     return {int(part.attribute("axis")) for part in parts if part.op == "program_id"}
 
 
-def _is_as_long_in_all(plan: RingPlan, loop: For, conditions: tuple[If, ...]) -> bool:
+def _is_as_long_in_all(given: RingFacts, loop: For, conditions: tuple[If, ...]) -> bool:
     """Whether every program passes a loop, as often as the others do, as far as parameters and the program's number tell.
 
     So it must be where some `conditions` hold. A loop whose two ends both follow from the program's number is taken to be a
     share of something.
     """
-    choices = [s for s in statements(plan.kernel.body) if isinstance(s, If) and s not in conditions]
+    choices = [s for s in statements(given.kernel.body) if isinstance(s, If) and s not in conditions]
     if any(loop in nested(choice) for choice in choices):
         return False
-    ends = [_axes_behind(plan, end) for end in (loop.start, loop.stop, loop.step)]
+    ends = [_axes_behind(given, end) for end in (loop.start, loop.stop, loop.step)]
     known = all(known for _, known in ends)
     return known and [bool(axes) for axes, _ in ends] in ([False, False, False], [True, True, False])
 
 
-def _axes_behind(plan: RingPlan, expr: Expr) -> tuple[set[int], bool]:
+def _axes_behind(given: RingFacts, expr: Expr) -> tuple[set[int], bool]:
     """The axes whose program's number a number follows from, and whether it follows from these and parameters alone."""
     axes: set[int] = set()
-    known, pending, seen = True, [expr], {parameter.variable for parameter in plan.kernel.parameters}
+    known, pending, seen = True, [expr], {parameter.variable for parameter in given.kernel.parameters}
     while pending:
         expr = pending.pop()
         axes |= _axes(expr)
         for variable in set(used_variables(expr)) - seen:
             seen.add(variable)
-            known &= variable in plan.facts.definitions
-            pending += [plan.facts.definitions[variable]] if variable in plan.facts.definitions else []
+            known &= variable in given.facts.definitions
+            pending += [given.facts.definitions[variable]] if variable in given.facts.definitions else []
     return axes, known
 
 
-def programs_are_apart(plan: RingPlan, conditions: tuple[If, ...] = ()) -> bool:
+def programs_are_apart(given: RingFacts, conditions: tuple[If, ...] = ()) -> bool:
     """Whether programs do not talk to each other, and all of them that fulfil some `conditions` run to their end."""
-    if plan.options.launch_cooperative_grid:
+    if given.options.launch_cooperative_grid:
         return False
     left_out = {inner for condition in conditions if returns_at_once(condition) for inner in condition.then}
-    for statement in statements(plan.kernel.body):
+    for statement in statements(given.kernel.body):
         if isinstance(statement, Return) and statement not in left_out:
             return False
         for expr in expressions(statement):
@@ -86,7 +86,7 @@ def programs_are_apart(plan: RingPlan, conditions: tuple[If, ...] = ()) -> bool:
             if (
                 isinstance(expr, Call)
                 and expr.op == "load"
-                and not roots_of(expr.args[0], plan.sources) <= plan.read_only
+                and not roots_of(expr.args[0], given.sources) <= given.read_only
             ):
                 return False
     return True

@@ -73,20 +73,19 @@ def _found(
     read: list[ReadAhead] = []
 
     def of_its_own(variable: Variable) -> Expr | None:
-        version = plan.induction.versions[statement].get(variable)
+        version = plan.given.induction.versions[statement].get(variable)
         load = version.statement if version and version.source is Source.ASSIGNED else None
-        if not isinstance(load, Assign) or load not in plan.top[loop] or not is_read_only(plan, load):
+        if not isinstance(load, Assign) or load not in plan.given.top[loop] or not is_read_only(plan, load):
             return None
         below = _found(plan, load, loop, tile, distance + 1)
         if below is None:
             return None
-        plan.last_key += 1
-        own = Variable(f"{'next' if distance == 1 else 'later'}_{variable.stem}", variable.type, plan.last_key)
+        own = plan.variable(f"{'next' if distance == 1 else 'later'}_{variable.stem}", variable.type)
         numbers.extend((*below.numbers, (load, replace(below.ahead, targets=(own,)))))
         read.extend((*below.read, ReadAhead(own, distance, tile)))
         return Use(own.type, own)
 
-    call = in_any_trip(knowing(plan, totals), plan.facts, statement, loop, of_its_own)
+    call = in_any_trip(knowing(plan.given.induction, totals), plan.given.facts, statement, loop, of_its_own)
     if call is None or not all(_seen_one_way(call, own.target) for _, own in numbers):
         return None
     used = {v for arg in call.args for v in used_variables(arg)}
@@ -118,7 +117,7 @@ def without_numbers(plan: RingPlan, found: list[Found], moved: list[Found]) -> l
     """The loads that are still needed where they stand once the addresses of others, `moved` too, no longer come from them."""
     if not any(one.numbers or one.totals for one in (*moved, *found)):
         return found
-    body = with_replaced(plan.kernel.body, plan.replaced | {one.statement: one.ahead for one in found})
+    body = with_replaced(plan.given.kernel.body, plan.replaced | {one.statement: one.ahead for one in found})
     unused = unused_variables(body)
     return [one for one in found if one.statement.target not in unused]
 
@@ -128,7 +127,7 @@ def take(plan: RingPlan, found: Iterable[Found]) -> tuple[ReadAhead, ...]:
     for one in found:
         plan.replaced[one.statement] = one.ahead
         for load, own in one.numbers:
-            plan.added.setdefault((load, False), []).append(own)
+            plan.add_before(load, own)
     return tuple(read for one in found for read in one.read)
 
 

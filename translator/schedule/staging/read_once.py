@@ -10,16 +10,16 @@ from __future__ import annotations
 from ...analysis.boxes import Box
 from ...ir.nodes import Call, Expr, Use, Variable
 from ...ir.walk import subexpressions
-from .ring_plan import RingPlan
+from .ring_plan import RingFacts
 
 Across = tuple[tuple[Expr, int | None], ...]  # (size of a dimension, axis of the tile that lies along it)
 
 
-def boxes_across(plan: RingPlan, box: Box, loop: Variable) -> Across:
+def boxes_across(given: RingFacts, box: Box, loop: Variable) -> Across:
     """(size, axis) per dimension that programs share out; () where that cannot be told, or an outer loop moves the box."""
     found: list[tuple[Expr, int | None]] = []
     for dim in box.dims:
-        decided_by = _decided_by(plan, dim.start, loop)
+        decided_by = _decided_by(given, dim.start, loop)
         if None in decided_by:
             return ()
         if decided_by == {"program"} and dim.size is not None:  # without a size the count is too low, which is safe
@@ -27,10 +27,10 @@ def boxes_across(plan: RingPlan, box: Box, loop: Variable) -> Across:
     return tuple(found)
 
 
-def _decided_by(plan: RingPlan, expr: Expr, loop: Variable) -> set[str | None]:
+def _decided_by(given: RingFacts, expr: Expr, loop: Variable) -> set[str | None]:
     """What a start follows from: "program", "loop" for the ring's own, None for anything else that changes."""
     found: set[str | None] = set()
-    parameters = {parameter.variable for parameter in plan.kernel.parameters}
+    parameters = {parameter.variable for parameter in given.kernel.parameters}
     pending, seen = [expr], {*parameters}
     while pending:
         for part in subexpressions(pending.pop()):
@@ -41,8 +41,8 @@ def _decided_by(plan: RingPlan, expr: Expr, loop: Variable) -> set[str | None]:
             seen.add(part.variable)
             if part.variable is loop:
                 found.add("loop")
-            elif part.variable in plan.facts.definitions:
-                pending.append(plan.facts.definitions[part.variable])
+            elif part.variable in given.facts.definitions:
+                pending.append(given.facts.definitions[part.variable])
             else:
                 found.add(None)
     return found

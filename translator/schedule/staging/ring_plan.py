@@ -1,4 +1,4 @@
-"""What is decided about a kernel's rings: the values that the other stages read, and the table that planning fills."""
+"""What is decided about a kernel's rings: the values that the other stages read, and what planning works with."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ...analysis.induction import Induction
 from ...artifact import Options, Target, TensorMap
 from ...frozen import frozen
 from ...ir.nodes import Assign, For, Kernel, Statement, Variable
+from ...ir.types import ValueType
 from ..products.dot_plan import Dots
 from .lone_thread import LoneThread
 from .useful_programs import UsefulPrograms
@@ -145,26 +146,44 @@ class Rings:
         return any(ring.kind == "tma" for ring in self.rings)
 
 
-@dataclass(slots=True, kw_only=True)
-class RingPlan:
-    """What rings are planned from, and what has been decided so far: each loop adds to it."""
+@frozen
+class RingFacts:
+    """What rings are planned from: nothing of it changes while they are.
+
+    Attributes:
+      kernel, facts, induction: what is planned for, and what is known of it.
+      options, target: what it is compiled with, and for.
+      sources, read_only: where pointers come from, and those that nothing is written through.
+      thread: what the thread that starts tensor copies comes to.
+      settled: scalars from memory, of which the kernel may make tensor maps.
+      top: by loop, the statements that every iteration passes once.
+      blocks: how many fit on a multiprocessor, which takes a while to find out (`own_stages.py`).
+      small_loads: whether loads of small tiles go with those of several products, too.
+      not_ahead: tiles whose loads stay where they are: see `loads_not_ahead`.
+    """
 
     kernel: Kernel
     facts: Facts
-    dots: Dots
     induction: Induction
     options: Options
     target: Target
     sources: dict[Variable, set[Variable]]
     read_only: frozenset[Variable]
     thread: LoneThread
-    settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
-    top: Mapping[For, tuple[Statement, ...]]  # by loop, the statements that every iteration passes once
-    blocks: Callable[[], int]  # how many fit on a multiprocessor, which takes a while to find out (`own_stages.py`)
+    settled: frozenset[Variable]
+    top: Mapping[For, tuple[Statement, ...]]
+    blocks: Callable[[], int]
     small_loads: bool
-    not_ahead: frozenset[Variable]  # tiles whose loads stay where they are: see `loads_not_ahead`
+    not_ahead: frozenset[Variable]
 
-    last_key: int  # of the variables so far
+
+@dataclass(slots=True)
+class RingPlan:
+    """What has been decided so far from what is given: each loop adds to it."""
+
+    given: RingFacts
+    dots: Dots  # whose tiles change with what brings them
+    next_key: int  # of the next variable
     replaced: dict[Statement, Statement] = field(default_factory=dict)
     added: dict[tuple[Statement, bool], list[Statement]] = field(default_factory=dict)  # see `with_replaced`
     rings: list[Ring] = field(default_factory=list)
@@ -173,3 +192,16 @@ class RingPlan:
     guards: dict[str, None] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)
     totals: dict[Statement, tuple[RunningTotal, ...]] = field(default_factory=dict)  # of irregular steps, by loop
+
+    def variable(self, name: str, type_: ValueType) -> Variable:
+        """A new variable of the kernel."""
+        self.next_key += 1
+        return Variable(name, type_, self.next_key - 1)
+
+    def add_before(self, place: Statement, *added: Statement) -> None:
+        """Has statements stand in front of one of the kernel's, behind those that do so already."""
+        self.added.setdefault((place, False), []).extend(added)
+
+    def add_behind(self, place: Statement, *added: Statement) -> None:
+        """Has statements stand behind one of the kernel's, and behind those that do so already."""
+        self.added.setdefault((place, True), []).extend(added)

@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from ...analysis.boxes import Box, NotABox
-from ...analysis.facts import find_facts
+from ...analysis.facts import Facts, find_facts
 from ...analysis.induction import closed_forms
 from ...analysis.outliving import Reads, find_reads
 from ...analysis.ranges import number_of
@@ -66,7 +66,7 @@ from .own_loads import large_loads, may_load_ahead, own_loads, several_products
 from .own_stages import evenly_shared_blocks, own_stages
 from .persistence import axes_of_programs
 from .read_ahead import Found, load_in_any_trip, take, totals_of, without_numbers
-from .ring_plan import ALIGNED_STAGES, Ring, RingKind, RingPlan, Rings
+from .ring_plan import ALIGNED_STAGES, Ring, RingFacts, RingKind, RingPlan, Rings
 from .row_copies import row_load
 from .running_totals import RunningTotal, assigned_for, keep_totals, knowing, running_totals
 from .shared_rings import share_rings
@@ -95,10 +95,9 @@ def plan_rings(
     if not loops or most_stages < LEAST_STAGES or not may_pay:
         return kernel, Rings()
     facts = find_facts(kernel)
-    plan = RingPlan(
+    given = RingFacts(
         kernel=kernel,
         facts=facts,
-        dots=plan_dots(kernel, facts, options, target),
         induction=closed_forms(kernel, facts),
         options=options,
         target=target,
@@ -110,8 +109,8 @@ def plan_rings(
         blocks=cache(partial(evenly_shared_blocks, kernel, facts, options.num_warps * WARP_SIZE, target)),
         small_loads=small_loads,
         not_ahead=not_ahead,
-        last_key=next_key(kernel) - 1,
     )
+    plan = RingPlan(given, plan_dots(kernel, facts, options, target), next_key(kernel))
     reads = find_reads(kernel, facts)
     for loop, nested in loops:
         _plan_loop(plan, loop, nested, most_stages, reads)
@@ -168,7 +167,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         return
     if any(waits_for_grids(statement) or polls(statement) for statement in statements(loop.body)):
         return  # what others write must not be loaded ahead of the wait for it
-    top = plan.top[loop]
+    top = plan.given.top[loop]
     loads = [s for s in top if isinstance(s, Assign) and _is_staged_load(plan, s) and s.target not in outside]
     plain = isinstance(loop.start, Literal) and loop.start.value == 0
     plain = plain and isinstance(loop.step, Literal) and loop.step.value == 1
@@ -180,7 +179,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     moved: list[Found] = []
     rows = []
     for statement in loads:
-        if not roots_of(statement.value.args[0], plan.sources) <= plan.read_only:  # type: ignore[attr-defined]
+        if not roots_of(statement.value.args[0], plan.given.sources) <= plan.given.read_only:  # type: ignore[attr-defined]
             continue  # an earlier trip may store what this one loads
         by_rows = row_load(plan, statement, loop)
         if by_rows is not None:
@@ -194,9 +193,9 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     own = [one for one in own_loads(plan, loop) if one.statement not in plan.replaced]
     own = without_numbers(plan, own, moved)
     held = tuple(one.statement.target for one in own)
-    stages = max(_of_use(plan, loop, min(plan.options.num_stages, most_stages)), LEAST_STAGES)
+    stages = max(_of_use(plan.given.facts, loop, min(plan.given.options.num_stages, most_stages)), LEAST_STAGES)
     if held and not moved:
-        stages = _of_use(plan, loop, min(own_stages(plan, loop, held), most_stages - 1))
+        stages = _of_use(plan.given.facts, loop, min(own_stages(plan, loop, held), most_stages - 1))
     if (moved or held) and stages:
         ahead += take(plan, own)
         kind: RingKind = "cp_async" if moved else "own"
@@ -221,11 +220,11 @@ def _box_ring(plan: RingPlan, loop: For, boxes: _Boxes, counted: bool, most_stag
             plan.replaced[statement] = box_load(plan, statement, box, tile, loop.variable)
     computes = read_boxes(plan, loop)
     read_large_tiles(plan, loop, _still_own(plan, loop))
-    planned = (plan.replaced.get(s, s) for s in plan.top[loop])
+    planned = (plan.replaced.get(s, s) for s in plan.given.top[loop])
     tiles = tuple(s.target for s in planned if assigns(s, "box_load"))
     load_into_registers(plan, loop)
     own = without_numbers(plan, _still_own(plan, loop), [])
-    own = own if plan.small_loads and (computes or several_products(plan.top[loop])) else large_loads(own)
+    own = own if plan.given.small_loads and (computes or several_products(plan.given.top[loop])) else large_loads(own)
     ahead = take(plan, own)
     held = tuple(one.statement.target for one in own)
     keep_totals(plan, loop, [*boxes.totals, *totals_of(own)])
@@ -250,14 +249,14 @@ def _still_own(plan: RingPlan, loop: For) -> list[Found]:
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
     if not isinstance(statement, Assign) or statement.targets[0] not in plan.dots.staged:
         return False
-    if statement.targets[0] in plan.facts.unused:
+    if statement.targets[0] in plan.given.facts.unused:
         return False
     return assigns(statement, "load")
 
 
-def _of_use(plan: RingPlan, loop: For, stages: int) -> int:
+def _of_use(facts: Facts, loop: For, stages: int) -> int:
     """As many stages, but no more than the loop has trips where numbers say it."""
-    start, stop, step = (number_of(bound, plan.facts.definitions) for bound in (loop.start, loop.stop, loop.step))
+    start, stop, step = (number_of(bound, facts.definitions) for bound in (loop.start, loop.stop, loop.step))
     return stages if start is None or stop is None or not step else min(stages, len(range(start, stop, step)))
 
 
@@ -267,7 +266,11 @@ def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:
     Large sums leave no registers for a second block; for small tiles a deep ring does what two blocks would.
     """
     stage = sum(plan.dots.staged[tile].stage_bytes for tile in tiles)
-    return max(plan.options.num_stages, LEAST_STAGES, min(MOST_STAGES, plan.target.max_dynamic_shared_bytes // stage))
+    return max(
+        plan.given.options.num_stages,
+        LEAST_STAGES,
+        min(MOST_STAGES, plan.given.target.max_dynamic_shared_bytes // stage),
+    )
 
 
 @frozen
@@ -285,7 +288,7 @@ def _boxes_with_mixed(plan: RingPlan, loop: For, loads: list[Assign], mixed: lis
     reasons, dots = dict(plan.reasons), plan.dots
     tiles = {load.target: dots.mixed[load.target] for load in mixed}
     plan.dots = replace(dots, staged=dots.staged | tiles)
-    found = _boxes(plan, loop, sorted((*loads, *mixed), key=plan.top[loop].index))
+    found = _boxes(plan, loop, sorted((*loads, *mixed), key=plan.given.top[loop].index))
     if found is None:  # they are loaded as if nothing had been tried
         plan.reasons, plan.dots = reasons, dots
     return found
@@ -293,14 +296,15 @@ def _boxes_with_mixed(plan: RingPlan, loop: For, loads: list[Assign], mixed: lis
 
 def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> _Boxes | None:
     """The boxes of all loads of a loop; None, with the reason noted, when one is not."""
-    if not plan.target.has_wgmma:
+    if not plan.given.target.has_wgmma:
         return None
     if not _all_wgmma(plan, loads):
         names = ", ".join(statement.target.name for statement in loads)
         plan.reasons.setdefault(f"{names}: TMA is used only for operands of wgmma")
         return None
     if any(
-        isinstance(s, For) and any(_is_staged_load(plan, inner) for inner in plan.top[s]) for s in statements(loop.body)
+        isinstance(s, For) and any(_is_staged_load(plan, inner) for inner in plan.given.top[s])
+        for s in statements(loop.body)
     ):
         # The inner loop would wait for tiles that are loaded after it, or the other way round.
         plan.reasons.setdefault(f"{loads[0].target.name}: the loop around its load holds another one that loads ahead")
@@ -310,7 +314,9 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> _Boxes | None:
     for statement in loads:
         box = find_any_box(plan, statement, loop)
         sums = running_totals(plan, loop) if isinstance(box, NotABox) else ()
-        if sums and isinstance(other := find_any_box(plan, statement, loop, induction=knowing(plan, sums)), Box):
+        if sums and isinstance(
+            other := find_any_box(plan, statement, loop, induction=knowing(plan.given.induction, sums)), Box
+        ):
             box = other
         if isinstance(box, Box):
             starts = (*(dim.start for dim in box.dims), *(Use(v.type, v) for v in box.made_of))
@@ -320,7 +326,7 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> _Boxes | None:
             reason = why_not_copied(
                 plan, box, plan.dots.staged[statement.target], boxed_tile(plan, statement.target, box)
             )
-            if not plan.thread.comes_to(loop, starts):
+            if not plan.given.thread.comes_to(loop, starts):
                 reason = "its place depends on what the block computes together"
             box = NotABox(reason) if reason else box
         if isinstance(box, NotABox):
@@ -342,7 +348,7 @@ def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
     dots = [(s, s.value.args[2:]) for s in statements(loop.body) if assigns(s, "dot")]  # type: ignore[attr-defined]
     sums = {statement.target for statement, _ in dots}
     own = {statement for statement, _ in dots}
-    if not own <= set(plan.top[loop]):
+    if not own <= set(plan.given.top[loop]):
         return False
     for dot in own:
         if plan.dots.plans[dot].instruction.split is not None:

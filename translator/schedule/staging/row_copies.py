@@ -9,8 +9,8 @@ In: a load of a loop. Out: the `row_load` that takes its place.
 
 from __future__ import annotations
 
-from ...analysis.axis_info import axis_info
-from ...analysis.boxes import Box, BoxDim, find_box
+from ...analysis.box_dimensions import BoxDim, BoxKind
+from ...analysis.boxes import Box, find_box
 from ...analysis.parameter_text import parameter_text
 from ...hardware import CHUNK_BYTES
 from ...ir.nodes import Assign, Call, Expr, For, Literal, Use
@@ -29,10 +29,10 @@ def row_load(plan: RingPlan, statement: Assign, loop: For) -> Call | None:
     tile = plan.dots.staged[statement.target]
     if not isinstance(call, Call) or len(tile.shape) != 2 or _in_whole_chunks(plan, statement, call):
         return None
-    box = find_box(statement, plan.kernel, plan.facts, plan.induction, mapped=False)
-    if not isinstance(box, Box) or box.dims[0].axis != tile.fast or (box.guards and not plan.options.guards):
+    box = find_box(statement, plan.given.kernel, plan.given.facts, plan.given.induction, BoxKind(mapped=False))
+    if not isinstance(box, Box) or box.dims[0].axis != tile.fast or (box.guards and not plan.given.options.guards):
         return None
-    changed = plan.induction.changed[loop] - {loop.variable}
+    changed = plan.given.induction.changed[loop] - {loop.variable}
     if any(v in changed or v.type.is_tile for dim in box.dims for v in used_variables(dim.start)):
         return None
     first: Expr = Use(box.base.type, box.base)
@@ -53,8 +53,8 @@ def row_load(plan: RingPlan, statement: Assign, loop: For) -> Call | None:
 def _in_whole_chunks(plan: RingPlan, statement: Assign, call: Call) -> bool:
     """Whether 16 bytes of a row always lie at a multiple of 16 bytes."""
     tile = plan.dots.staged[statement.target]
-    pointer = plan.induction.value_at(call.args[0], statement) or call.args[0]
-    info = axis_info(pointer, plan.facts.environments[statement])
+    pointer = plan.given.induction.value_at(call.args[0], statement) or call.args[0]
+    info = plan.given.facts.at(statement).info(pointer)
     return min(info.contiguity[tile.fast] * tile.itemsize, info.divisibility[tile.fast]) >= CHUNK_BYTES
 
 

@@ -61,29 +61,29 @@ def is_read_only(plan: RingPlan, load: Assign) -> bool:
         return False
     if call.attribute("volatile") or call.attribute("cache_modifier"):
         return False
-    return roots_of(call.args[0], plan.sources) <= plan.read_only
+    return roots_of(call.args[0], plan.given.sources) <= plan.given.read_only
 
 
 def running_totals(plan: RingPlan, loop: For) -> tuple[RunningTotal, ...]:
     """The totals of a loop's steps that have no closed form."""
     if loop not in plan.totals:
         reads: dict[Variable, Assign] = {}
-        steps = plan.induction.steps[loop].values()
-        found = [_total(plan, step, loop, reads) for step in steps if not _is_regular(plan, step, loop)]
+        steps = plan.given.induction.steps[loop].values()
+        found = [_total(plan, step, loop, reads) for step in steps if not _is_regular(plan.given.induction, step, loop)]
         plan.totals[loop] = tuple(total for total in found if total is not None)
     return plan.totals[loop]
 
 
-def knowing(plan: RingPlan, totals: Sequence[RunningTotal]) -> Induction:
-    """The induction of a plan in which irregular steps of a loop have closed forms, of these totals."""
+def knowing(induction: Induction, totals: Sequence[RunningTotal]) -> Induction:
+    """The same induction, in which irregular steps of a loop have closed forms, of these totals."""
     sums: dict[Statement, Expr] = {one.step.update: one.value for one in totals}
-    return replace(plan.induction, totals=sums)
+    return replace(induction, totals=sums)
 
 
-def _is_regular(plan: RingPlan, step: Step, loop: For) -> bool:
+def _is_regular(induction: Induction, step: Step, loop: For) -> bool:
     """Whether a step has a closed form, in which its own variable does not occur."""
     target = step.update.target
-    found = plan.induction.value_at(Use(target.type, target), loop.body[0])
+    found = induction.value_at(Use(target.type, target), loop.body[0])
     return found is not None and target not in used_variables(found)
 
 
@@ -92,13 +92,13 @@ def _total(plan: RingPlan, step: Step, loop: For, reads: dict[Variable, Assign])
 
     `reads` are the loads that have been made again for other totals.
     """
-    amount, factor = _with_factor(without_broadcasts(step.amount), plan.induction.changed[loop])
-    top = plan.top[loop]
+    amount, factor = _with_factor(without_broadcasts(step.amount), plan.given.induction.changed[loop])
+    top = plan.given.top[loop]
     if amount.type.is_tile or step.update not in top:
         return None
 
     def read_again(variable: Variable, place: Statement = step.update) -> Expr | None:
-        version = plan.induction.versions[place].get(variable)
+        version = plan.given.induction.versions[place].get(variable)
         load = version.statement if version and version.source is Source.ASSIGNED else None
         if not isinstance(load, Assign) or not isinstance(load.value, Call) or variable.type.is_tile:
             return None
@@ -106,22 +106,26 @@ def _total(plan: RingPlan, step: Step, loop: For, reads: dict[Variable, Assign])
             return None
         if variable not in reads:
             args = [
-                value_in_any_trip(plan.induction, plan.facts, arg, load, loop, lambda other: read_again(other, load))
+                value_in_any_trip(
+                    plan.given.induction, plan.given.facts, arg, load, loop, lambda other: read_again(other, load)
+                )
                 for arg in load.value.args
             ]
             if None in args:
                 return None
             call = replace(load.value, args=tuple(arg for arg in args if arg is not None))
-            reads[variable] = Assign(load.origin.noted(NOTE), (_own(plan, variable, variable.type),), call)
+            reads[variable] = Assign(
+                load.origin.noted(NOTE), (plan.variable(f"ahead_{variable.name}", variable.type),), call
+            )
         own = reads[variable].target
         return Use(own.type, own)
 
-    value = value_in_any_trip(plan.induction, plan.facts, amount, step.update, loop, read_again)
+    value = value_in_any_trip(plan.given.induction, plan.given.facts, amount, step.update, loop, read_again)
     if value is None:
         return None
     if step.update.target.type.is_pointer:  # an address has no end where 32 bits have
         value, factor = _long(value), factor and _long(factor)
-    total = _own(plan, step.update.target, value.type)
+    total = plan.variable(f"ahead_{step.update.target.name}", value.type)
     use = Use(value.type, total)
     added = Call(value.type, "sub" if step.negative else "add", (use, value))
     update = Assign(step.update.origin.noted(NOTE), (total,), added)
@@ -151,11 +155,6 @@ def _needed(value: Expr, reads: Mapping[Variable, Assign]) -> tuple[Assign, ...]
     return tuple(read for read in reads.values() if read.target in wanted)
 
 
-def _own(plan: RingPlan, variable: Variable, type_: ValueType) -> Variable:
-    plan.last_key += 1
-    return Variable(f"ahead_{variable.name}", type_, plan.last_key)
-
-
 def keep_totals(plan: RingPlan, loop: For, totals: Iterable[RunningTotal]) -> None:
     """Adds what keeps some totals to the kernel, at the end of every trip."""
     kept: list[Variable] = []
@@ -163,8 +162,8 @@ def keep_totals(plan: RingPlan, loop: For, totals: Iterable[RunningTotal]) -> No
         origin = total.step.update.origin.noted(AT_FIRST)
         start = Assign(origin, (total.variable,), Literal(total.variable.type, 0))
         behind = [statement for statement in total.statements if statement.target not in kept]
-        plan.added.setdefault((loop, False), []).append(start)
-        plan.added.setdefault((loop.body[-1], True), []).extend(behind)
+        plan.add_before(loop, start)
+        plan.add_behind(loop.body[-1], *behind)
         kept += [statement.target for statement in behind]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
-from ...analysis.box_dimensions import BoxDim
+from ...analysis.box_dimensions import BoxDim, BoxKind
 from ...analysis.boxes import Box, NotABox, find_box, parameter_text
 from ...analysis.induction import Induction
 from ...analysis.meeting import Places, Trips
@@ -29,7 +29,7 @@ from ..products.instructions import whole_pieces
 from ..products.shared_tiles import SharedTile, fits
 from .persistence import programs_are_apart
 from .read_once import boxes_across
-from .ring_plan import RingPlan
+from .ring_plan import RingFacts, RingPlan
 
 UNBOUNDED = str(1 << 31)  # the size of a dimension that the kernel does not bound
 MADE_RANK = 2  # dimensions of maps that the kernel makes
@@ -47,9 +47,11 @@ def boxed_tile(plan: RingPlan, variable: Variable, box: Box) -> SharedTile:
 
 def why_not_copied(plan: RingPlan, box: Box, assumed: SharedTile, tile: SharedTile) -> str:
     """Why a box cannot be copied to (or from) a shared tile; "" when it can."""
-    if not _holds_without_guards(box) and not plan.options.guards:  # any box needs sizes and strides that are not zero
+    if (
+        not _holds_without_guards(box) and not plan.given.options.guards
+    ):  # any box needs sizes and strides that are not zero
         return f"needs {parameter_text(box.guards[0]) if box.guards else 'sizes and strides above zero'}"
-    if box.base not in plan.read_only:
+    if box.base not in plan.given.read_only:
         return f"{box.base.name} is written by the kernel"
     other = tile.fast != assumed.fast and (tile.itemsize != 2 or not fits(tile.shape, tile.fast, tile.itemsize))
     if box.dims[0].axis != tile.fast or other:
@@ -73,16 +75,16 @@ def find_any_box(
 
     Neighbours may have `shared` elements where the reader of the box spreads them. The `induction` may know more than the plan's.
     """
-    induction = induction or plan.induction
-    box = find_box(statement, plan.kernel, plan.facts, induction, shared=shared)
-    changed = plan.induction.changed[loop] if loop else frozenset()
-    fixed = plan.settled - changed
+    induction = induction or plan.given.induction
+    box = find_box(statement, plan.given.kernel, plan.given.facts, induction, BoxKind(shared=shared))
+    changed = plan.given.induction.changed[loop] if loop else frozenset()
+    fixed = plan.given.settled - changed
     if isinstance(box, Box) or not fixed:
         return box
-    made = find_box(statement, plan.kernel, plan.facts, induction, fixed=fixed, shared=shared)
+    made = find_box(statement, plan.given.kernel, plan.given.facts, induction, BoxKind(fixed=fixed, shared=shared))
     if not isinstance(made, Box) or len(made.dims) != MADE_RANK or made.made_of & changed:
         return box
-    if any(plan.facts.assignments[variable] != 1 for variable in made.made_of):
+    if any(plan.given.facts.assignments[variable] != 1 for variable in made.made_of):
         return box
     place = _place(plan, made, statement)
     if place is not None and place.loops - (loop is not None) < LOOPS_THAT_PAY and not _tile_pays(plan):
@@ -92,15 +94,15 @@ def find_any_box(
 
 def _tile_pays(plan: RingPlan) -> bool:
     """Whether even a map for one tile pays: it is made under the products of the tile before, and these take long enough."""
-    loops = [s for s in statements(plan.kernel.body) if isinstance(s, (For, While))]
-    largest = max((math.prod(call.type.shape) for _, call in dot_statements(plan.kernel)), default=0)
-    return len(loops) == 1 and largest >= LARGE_SUM and programs_are_apart(plan)
+    loops = [s for s in statements(plan.given.kernel.body) if isinstance(s, (For, While))]
+    largest = max((math.prod(call.type.shape) for _, call in dot_statements(plan.given.kernel)), default=0)
+    return len(loops) == 1 and largest >= LARGE_SUM and programs_are_apart(plan.given)
 
 
 def _place(plan: RingPlan, box: Box, statement: Statement) -> Place | None:
     """Where the kernel can make the map of a box."""
     line = box.place.span.line if box.place is not None and box.place.span is not None else 0
-    return place_of_making(plan.kernel, box.made_of, line, statement)
+    return place_of_making(plan.given.kernel, box.made_of, line, statement)
 
 
 def box_load(plan: RingPlan, statement: Assign, box: Box, tile: SharedTile, loop: Variable) -> Statement:
@@ -121,7 +123,7 @@ def box_load(plan: RingPlan, statement: Assign, box: Box, tile: SharedTile, loop
 def _eviction(plan: RingPlan, statement: Assign, box: Box, loop: Variable) -> tuple[tuple[str, object], ...]:
     """What is known of how long L2 should keep a loaded tile: by the program's own word, or by who else reads it."""
     policy = statement.value.attribute("eviction_policy") if isinstance(statement.value, Call) else ""
-    across = () if policy or box.made_of else boxes_across(plan, box, loop)  # sizes that are not known beforehand
+    across = () if policy or box.made_of else boxes_across(plan.given, box, loop)  # sizes that are not known beforehand
     return (("eviction_policy", policy), ("across", across))
 
 
@@ -162,7 +164,8 @@ def _add_making(plan: RingPlan, one: TensorMap, box: Box, loads: bool, place: Pl
     strides = (dim.stride for dim in reversed(box.dims[1:]))
     args = (box.place or Use(box.base.type, box.base), *sizes, *strides)
     call = Call(ValueType(void), "make_map", args, (("map", one.name), ("loads", loads)))
-    plan.added.setdefault((beside, place.behind), []).append(Effect(origin, call))
+    add = plan.add_behind if place.behind else plan.add_before
+    add(beside, Effect(origin, call))
 
 
 def _in_parameters(box: Box, itemsize: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -179,8 +182,8 @@ def _bytes(stride: Expr, itemsize: int) -> str:
 
 def copy_stores(plan: RingPlan) -> None:
     """Stores of tiles that are boxes become tensor copies too, where nothing else touches the tensor."""
-    stores = {s: roots_of(s.call.args[0], plan.sources) for s in statements(plan.kernel.body) if _stores(s)}
-    read = _read_through(plan)
+    stores = {s: roots_of(s.call.args[0], plan.given.sources) for s in statements(plan.given.kernel.body) if _stores(s)}
+    read = _read_through(plan.given)
     boxes: dict[Effect, Box] = {}
     for statement in stores:
         if statement.call.args[0].type.rank != 2:
@@ -193,12 +196,12 @@ def copy_stores(plan: RingPlan) -> None:
             box = NotABox(f"rows of {size} elements may end within 16 bytes, which a tensor copy writes whole")
         if isinstance(box, NotABox):
             plan.reasons.setdefault(f"store: {box.reason}")
-        elif not (plan.options.guards or _holds_without_guards(box)):
+        elif not (plan.given.options.guards or _holds_without_guards(box)):
             continue
         elif box.dims[0].axis is not None and box.base not in read:
             boxes[statement] = box
-    places = Places(plan.facts.definitions, plan.kernel.body)
-    loops = [(s, set(nested(s))) for s in statements(plan.kernel.body) if isinstance(s, (For, While))]
+    places = Places(plan.given.facts.definitions, plan.given.kernel.body)
+    loops = [(s, set(nested(s))) for s in statements(plan.given.kernel.body) if isinstance(s, (For, While))]
     for statement, box in boxes.items():
         of_tensor = [store for store, roots in stores.items() if box.base in roots]
         if boxes.keys() >= set(of_tensor):  # threads' own stores would overtake copies
@@ -226,11 +229,11 @@ def _stores(statement: Statement) -> TypeGuard[Effect]:
     return isinstance(statement, Effect) and statement.call.op == "store"
 
 
-def _read_through(plan: RingPlan) -> set[Variable]:
+def _read_through(given: RingFacts) -> set[Variable]:
     """The pointers through which the kernel loads, or changes what they point to by atomics."""
-    exprs = (expr for s in statements(plan.kernel.body) for expr in expressions(s) if isinstance(expr, Call))
+    exprs = (expr for s in statements(given.kernel.body) for expr in expressions(s) if isinstance(expr, Call))
     reads = (expr for expr in exprs if expr.op == "load" or is_atomic(expr))
-    return {root for expr in reads for root in roots_of(expr.args[0], plan.sources)}
+    return {root for expr in reads for root in roots_of(expr.args[0], given.sources)}
 
 
 def _lies_in_shared_memory(type_: ValueType, box: Box) -> bool:

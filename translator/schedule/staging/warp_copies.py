@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
 from ...frozen import frozen
 from ...hardware import CACHE_LINE_BYTES, COPY_BYTES, LANE_BITS, SECTOR_BYTES
@@ -63,7 +62,7 @@ def choose_warp_copies(
         target, pointer = load.target, load_operands(load)[0]
         access, itemsize = plan_load(load, layouts[target], facts), target.type.dtype.itemsize
         if access.width * itemsize in COPY_BYTES:
-            repeats = axis_info(pointer, facts.environments[load]).constancy
+            repeats = facts.at(load).info(pointer).constancy
             pieces = Pieces(target.type.shape, access.axis, access.width, itemsize, repeats)
             found |= {target: copy} if (copy := warp_copy(layouts[target], pieces)) else {}
     return found

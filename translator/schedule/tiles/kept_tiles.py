@@ -53,7 +53,7 @@ def _loaded_at_once(held: HeldTiles) -> frozenset[Variable]:
     for load in statements(held.kernel.body):
         if assigns(load, "load") and load.target in held.layouts:
             access = plan_load(load, held.layouts[load.target], held.facts)
-            tests = access.width == 1 and tests_elements(access, held.facts, held.facts.environments[load])
+            tests = access.width == 1 and tests_elements(access, held.facts.at(load))
             if access.bounds or tests:
                 found.add(load.target)
     return frozenset(found)

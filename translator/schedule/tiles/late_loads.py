@@ -121,7 +121,7 @@ def _one_by_one(statement: Assign, layout: Layout, facts: Facts) -> bool:
 
 def _is_predicated(load: Assign, layout: Layout, facts: Facts) -> bool:
     access, pointer = plan_load(load, layout, facts), load_operands(load)[0]
-    return is_predicated(access, pointer, load.target.type, layout, facts, facts.environments[load])
+    return is_predicated(access, pointer, load.target.type, layout, facts.at(load))
 
 
 def _more_registers(variable: Variable, layout: Layout) -> int:

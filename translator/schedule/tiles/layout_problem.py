@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ...analysis.axis_info import AxisInfo, axis_info
+from ...analysis.axis_info import AxisInfo
 from ...analysis.facts import Facts
 from ...analysis.unit_stride import Steps, steps
 from ...artifact import Target
@@ -177,7 +177,7 @@ def _collect_structure(
     if expr.op in ("load", "store") or is_atomic(expr):
         pointer = expr.args[0]
         if isinstance(pointer.type.element, PointerType):
-            info = axis_info(pointer, facts.environments[statement])
+            info = facts.at(statement).info(pointer)
             apart = steps(pointer, facts.definitions, problem.steps)
             itemsize = pointer.type.element.element_ty.itemsize
             most = elements_at_once(expr, problem.target) if is_atomic(expr) else max(ACCESS_BYTES // itemsize, 1)
