@@ -301,7 +301,7 @@ def upsampled(x_ptr, out_ptr, H, W, C: tl.constexpr):
 
 @pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
 def test_or_a_number_that_multiplies_a_sum_of_products(run_everywhere: Any) -> None:
-    artifact = upsampled.translate("*fp16:16, *fp16:16, i32:16, i32:16, 64", "sm_90a")
+    artifact = upsampled.translate("*fp16:16, *fp16:16, i32:16, i32:16, 64", "sm_90a", guards=False)
     assert "store_vec_wb<VEC>(" in artifact.source and "st.global.v2.u16" not in nvrtc.compile_ptx(artifact)
     plain = dataclasses.replace(artifact, source=re.sub(r"__stwb\((.*), packet\);", r"*\1 = packet;", artifact.source))
     assert "st.global.v2.u16" in nvrtc.compile_ptx(plain), "no longer needed"
