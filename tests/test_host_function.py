@@ -169,8 +169,8 @@ def test_the_host_runs_it(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("axes", (2, 3))
-def test_the_host_starts_the_blocks_that_python_starts(axes: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("axes", "turns"), [(2, False), (3, False), (1, True), (2, True), (3, True)])
+def test_the_host_starts_the_blocks_that_python_starts(axes: int, turns: bool, tmp_path: Path) -> None:
     counts = [f"num_programs_{axis}" for axis in "xyz"[:axes]]
     runtime = (
         RUNTIME[: RUNTIME.index("void fabricated")]
@@ -187,10 +187,12 @@ void fabricated(const half*, int, long long, float, {", ".join(f"int {one}" for 
         f"    if (launch_fabricated(data, 128, 64, 1.5f, dim3({', '.join(map(str, grid))}), nullptr)) return 1;\n"
         for grid in [*grids, (0, 5, 4), (7, 0, 1), (7, 1, 0)]
     )
-    made = host_function(artifact(tensor_maps=(), program_axes=axes))
+    made = host_function(artifact(tensor_maps=(), program_axes=axes, in_turns=turns))
     assert max(map(len, made.splitlines())) <= 110
     found = printed(runtime + made + f"\nint main()\n{{\n    static half data[8];\n{calls}}}\n", tmp_path)
-    expected = [(grid[:axes], started(grid, axes, 10)[0]) for grid in grids]  # 2 blocks on each of 5 multiprocessors
+    expected = [
+        (grid[:axes], started(grid, axes, 10, turns)[0]) for grid in grids
+    ]  # 2 blocks on each of 5 multiprocessors
     shown = [f"{' x '.join(map(str, sides))} in {' x '.join(map(str, blocks))}" for sides, blocks in expected]
     assert found == [line for one in shown for line in ("allowed 200000", one)]
 

@@ -233,6 +233,7 @@ class Artifact:
       program_axes: along how many axes of the grid, from x on, lie the programs that a block runs one after another; 0 where
         a block runs a single one. The launcher starts no more blocks than the device can hold at once, and passes the numbers
         of programs along these axes as the last of `launch_parameters`.
+      in_turns: whether these blocks lie along x alone, whatever the axes: they count the programs that have something to do.
       cooperative: whether all blocks must be on the device at once, as programs that wait for each other need.
       dependent: whether a launch may start while the grid before it in its stream still runs (programmatic dependent launch).
       compiler_flags: what NVRTC or nvcc must be told besides the language and the architecture.
@@ -260,6 +261,7 @@ class Artifact:
     guards: tuple[str, ...] = ()
     reaches: tuple[str, ...] = ()
     program_axes: int = 0
+    in_turns: bool = False
     cooperative: bool = False
     dependent: bool = False
     static_shared_bytes: int = 0

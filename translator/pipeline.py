@@ -140,6 +140,7 @@ def _translated(
         guards=schedule.guards,
         reaches=schedule.reaches,
         program_axes=schedule.rings.program_axes,
+        in_turns=schedule.rings.useful is not None,
         cooperative=options.launch_cooperative_grid,
         dependent=options.launch_pdl and target.has_dependent_launch,
         static_shared_bytes=sum(array.size for array in unit.static_shared),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import struct
 from collections.abc import Callable, Sequence
 
@@ -13,6 +14,7 @@ from tilewright.hardware import MAP_BYTES
 from tilewright.runtime.cpu.build import RUN, STACKS, build_library
 from tilewright.runtime.cpu.tensor_maps import encode_tensor_maps
 from tilewright.runtime.forks import ENGINE
+from tilewright.runtime.launching.grids import in_turns
 from tilewright.runtime.launching.packing import code_of, in_range
 from tilewright.runtime.source_lines import explain
 
@@ -56,6 +58,8 @@ def as_started(
     if not artifact.persistent:
         return grid, values
     axes = artifact.program_axes
+    if artifact.in_turns:
+        return in_turns(grid, axes, BLOCKS_ALONG_AXIS * math.prod(grid[axes:])), (*values, *grid[:axes])
     x, y, z = (min(side, BLOCKS_ALONG_AXIS) if axis < axes else side for axis, side in enumerate(grid))
     return (x, y, z), (*values, *grid[:axes])
 

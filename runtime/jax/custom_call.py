@@ -169,7 +169,7 @@ def _described(launch: RecordedLaunch, zeros: dict[int, int]) -> wire.Launch:
     values: tuple[Any, ...] = launch.values
     resident = compiled.launcher.resident if compiled.launcher is not None else 0
     if resident:
-        (x, y, z), counts = started(launch.grid, artifact.program_axes, resident)
+        (x, y, z), counts = started(launch.grid, artifact.program_axes, resident, artifact.in_turns)
         values = (*values, *counts)
     zeros = dict(zeros)  # each array once
     parameters = []

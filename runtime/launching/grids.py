@@ -10,12 +10,16 @@ from collections.abc import Iterator
 Grid = tuple[int, int, int]
 
 
-def started(grid: Grid, axes: int, resident: int) -> tuple[Grid, tuple[int, ...]]:
+def started(grid: Grid, axes: int, resident: int, turns: bool = False) -> tuple[Grid, tuple[int, ...]]:
     """The blocks to start on a device that holds `resident` at once, and how many programs lie along each of `axes` axes.
+
+    Those that take `turns` at the programs of all these axes lie along x.
 
     Raises:
       TypeError: when the grid is not of integers.
     """
+    if turns:
+        return in_turns(grid, axes, resident), grid[:axes]
     x, y, z = grid
     if axes == 1:
         return (blocks_along_x(operator.index(x), y * z, resident), y, z), (x,)
@@ -23,6 +27,13 @@ def started(grid: Grid, axes: int, resident: int) -> tuple[Grid, tuple[int, ...]
         x, y, _ = boxes((operator.index(x), operator.index(y), 1), resident // z)
         return (x, y, z), grid[:2]
     return boxes((operator.index(x), operator.index(y), operator.index(z)), resident), grid
+
+
+def in_turns(grid: Grid, axes: int, resident: int) -> Grid:
+    """As many blocks along x as the device holds at once, to take turns at the programs that lie along some axes."""
+    x, y, z = map(operator.index, grid)
+    most = max(resident // math.prod((x, y, z)[axes:]), 1)
+    return min(math.prod((x, y, z)[:axes]), most), 1 if axes > 1 else y, 1 if axes > 2 else z
 
 
 def blocks_along_x(programs: int, others: int, resident: int) -> int:

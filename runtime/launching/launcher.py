@@ -82,7 +82,7 @@ class Launcher:
         """
         encodings = self._encode(values) if self._encode is not None else ()
         if self.resident:
-            (x, y, z), counts = started((x, y, z), self._artifact.program_axes, self.resident)
+            (x, y, z), counts = started((x, y, z), self._artifact.program_axes, self.resident, self._artifact.in_turns)
             values = (*values, *counts)
         try:
             block = self._free.pop()

@@ -9,7 +9,7 @@ import pytest
 import tilewright as triton
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
-from test_programs import batched
+from test_programs import batched, lower_blocks
 
 pytestmark = pytest.mark.gpu
 
@@ -57,3 +57,25 @@ def test_all_programs_run(sizes: tuple[int, ...]) -> None:
     for _ in range(2):
         graph.replay()
         judge()
+
+
+@pytest.mark.parametrize("m", [64, 200, 4096])
+@pytest.mark.parametrize("when", ["below", "touched", "above", "band", "square"])
+def test_programs_that_do_something_run_and_no_others(when: str, m: int) -> None:
+    import torch
+
+    a = torch.randn(m, 256, device="cuda").half()
+    c = torch.full((m, m), 7.0, device="cuda")
+    grid = (triton.cdiv(m, 64), triton.cdiv(m, 32))
+    i, j = (torch.arange(m, device="cuda") // side for side in (64, 32))
+    i = i[:, None]
+    useful = {
+        "below": i >= j, "touched": i * 64 + 64 > j * 32, "above": j > i, "square": i * i >= j,
+        "band": (i * 64 <= j * 32 + 64) & (i * 64 + 64 > j * 32),
+    }[when]  # fmt: skip
+    expected = torch.where(useful, a.double() @ a.T.double(), 7.0)
+    for _ in range(3):
+        c.fill_(7.0)
+        made = lower_blocks[grid](a, c, m, 256, WHEN=when, BM=64, BN=32, BK=32)
+        assert made.artifact.in_turns
+        torch.testing.assert_close(c.double(), expected, rtol=1e-3, atol=1e-2)

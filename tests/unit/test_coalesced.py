@@ -289,6 +289,28 @@ def test_or_strides_that_are_arguments() -> None:
 
 
 @triton.jit
+def upsampled(x_ptr, out_ptr, H, W, C: tl.constexpr):
+    x, c = tl.program_id(1) * 64 + tl.arange(0, 64), tl.arange(0, C)
+    a = tl.load(x_ptr + x[:, None] * C + c[None, :])
+    image, y = tl.program_id(0) // H, tl.program_id(0) % H
+    for dy in tl.static_range(2):
+        for dx in tl.static_range(2):
+            at = ((image * 2 * H + 2 * y + dy) * 2 * W + 2 * x[:, None] + dx) * C + c[None, :]
+            tl.store(out_ptr + at, a * 2, mask=x[:, None] < W)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_or_a_number_that_multiplies_a_sum_of_products(run_everywhere: Any) -> None:
+    artifact = upsampled.translate("*fp16:16, *fp16:16, i32:16, i32:16, 64", "sm_90a", guards=False)
+    assert "store_vec_wb<VEC>(" in artifact.source and "st.global.v2.u16" not in nvrtc.compile_ptx(artifact)
+    plain = dataclasses.replace(artifact, source=re.sub(r"__stwb\((.*), packet\);", r"*\1 = packet;", artifact.source))
+    assert "st.global.v2.u16" in nvrtc.compile_ptx(plain), "no longer needed"
+    x = np.random.default_rng(4).integers(-9, 9, (128, 64)).astype(np.float16)
+    _, out = run_everywhere(upsampled, (6, 2), x, np.zeros((2, 6, 160, 64), np.float16), 3, 80, C=64)
+    assert np.array_equal(out, np.broadcast_to(np.repeat(2 * x[:80], 2, axis=0), out.shape))
+
+
+@triton.jit
 def one_or_the_other(x_ptr, y_ptr, out_ptr, turned, SIDE: tl.constexpr):
     rows, columns = tl.arange(0, SIDE)[:, None], tl.arange(0, SIDE)[None, :]
     if turned > 0:

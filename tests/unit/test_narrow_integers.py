@@ -254,3 +254,46 @@ def test_what_a_loop_adds_behind_its_last_trip_counts(run_everywhere: Any) -> No
     assert "for (long long i = " in counts_on.translate("*i64:16, i32, i32").source
     (out,) = run_everywhere(counts_on, (1,), np.zeros(1, np.int64), 2**31 - 2500, 2**31 - 1)
     assert out[0] == 2**31 - 500
+
+
+@triton.jit
+def sought(x_ptr, target_ptr, out_ptr, n, WAY: tl.constexpr, BLOCK: tl.constexpr):
+    # Which of the columns a loaded number is, whatever its size.
+    row = tl.program_id(0)
+    target = tl.load(target_ptr + row)
+    for first in range(0, n, BLOCK):
+        offs = first + tl.arange(0, BLOCK)
+        if WAY == "is":
+            found = offs == target
+        elif WAY == "is not":
+            found = target != offs
+        elif WAY == "before":
+            found = offs < target
+        else:
+            found = offs - 9 == target
+        x = tl.load(x_ptr + row * n + offs, mask=offs < n, other=0)
+        tl.store(out_ptr + row * n + offs, tl.where(found, x - 1, x), mask=offs < n)
+
+
+@pytest.mark.parametrize("way", ["is", "is not", "before", "nine further"])
+def test_a_number_of_any_size_among_indices(way: str, run_everywhere: Any) -> None:
+    targets = np.array([*WIDE, 2**32 + 5, -(2**32) + 7, 2**31 - 1, -1, 19], np.int64)
+    columns = np.arange(20)
+    x = np.arange(20 * len(targets), dtype=np.int32).reshape(-1, 20)
+    _, _, out = run_everywhere(sought, (len(targets),), x, targets, np.zeros_like(x), 20, WAY=way, BLOCK=16)
+    found = {
+        "is": columns == targets[:, None], "is not": columns != targets[:, None], "before": columns < targets[:, None],
+        "nine further": columns - 9 == targets[:, None],
+    }[way]  # fmt: skip
+    np.testing.assert_array_equal(out, x - found)
+
+
+def test_a_number_of_any_size_is_compared_in_32_bits() -> None:
+    texts = {
+        way: sought.translate(f"*i32:16, *i64:16, *i32:16, i32, '{way}', 1024").source
+        for way in ("is", "is not", "before", "nine further")
+    }
+    once = "const int target_or_none = target == static_cast<int>(target) ? static_cast<int>(target) : -1;"
+    assert all(texts[way].count(once) == 1 for way in ("is", "is not"))
+    assert "offs[e] == target_or_none" in texts["is"] and "offs[e] != target_or_none" in texts["is not"]
+    assert all("or_none" not in texts[way] for way in ("before", "nine further"))  # the latter may be -1 as well

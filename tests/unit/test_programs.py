@@ -112,7 +112,6 @@ HEADS = "*fp16:16, *fp16:16, *fp32:16, *i32:16, i32:16, i32:16, i32:16, '{}', 64
         # The hardware gives the next program to whoever is done first, where some take longer.
         (heads, HEADS.format("place"), 0),
         (heads, HEADS.format("memory"), 0),
-        (lower_half, "*fp16:16, *fp32:16, i32:16, i32:16, 64, 32", 0),
     ],
 )
 def test_whose_programs_share_a_block(kernel: Any, signature: str, axes: int) -> None:
@@ -200,6 +199,21 @@ def test_blocks_that_are_started(grid: tuple[int, int, int], axes: int, blocks: 
     assert started(grid, axes, 132) == (blocks, grid[:axes])
 
 
+@pytest.mark.parametrize(
+    ("grid", "axes", "blocks"),
+    [
+        ((32, 32, 1), 2, (132, 1, 1)),
+        ((5, 7, 1), 2, (35, 1, 1)),
+        ((32, 32, 4), 3, (132, 1, 1)),
+        ((32, 32, 4), 2, (33, 1, 4)),  # of an axis that the kernel does not ask for each place has its own blocks
+        ((32, 32, 200), 2, (1, 1, 200)),
+        ((70, 3, 2), 1, (22, 3, 2)),
+    ],
+)
+def test_blocks_that_take_turns(grid: tuple[int, int, int], axes: int, blocks: tuple[int, int, int]) -> None:
+    assert started(grid, axes, 132, turns=True) == (blocks, grid[:axes])
+
+
 def test_no_grid_leaves_much_to_a_few_blocks() -> None:
     generator = np.random.default_rng(1)
     for _ in range(300):
@@ -214,3 +228,104 @@ def test_a_grid_of_no_integers() -> None:
     for axes in (1, 2, 3):
         with pytest.raises(TypeError):
             started((1.5, 2, 2), axes, 132)  # type: ignore[arg-type]
+
+
+@triton.jit
+def lower_blocks(a_ptr, c_ptr, M, K, WHEN: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    # A times its transpose where WHEN says so, in blocks of rows that may be higher than the columns are wide.
+    i, j = tl.program_id(0), tl.program_id(1)
+    if WHEN == "below" and i < j:
+        return
+    if WHEN == "touched":
+        above = i * BM + BM <= j * BN
+        if above:
+            return
+    if WHEN == "above" and j <= i:
+        return
+    if WHEN == "band" and (i * BM > j * BN + 64 or i * BM + BM <= j * BN):
+        return
+    if WHEN == "rows" and i * BM >= M - 40:
+        return
+    if WHEN == "odd" and (i + j) % 2 == 1:
+        return
+    if WHEN == "square" and i * i < j:
+        return
+    rows, cols = i * BM + tl.arange(0, BM), j * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        a = tl.load(a_ptr + rows[:, None] * K + (k + tl.arange(0, BK))[None, :], mask=rows[:, None] < M, other=0.0)
+        b = tl.load(a_ptr + cols[:, None] * K + (k + tl.arange(0, BK))[None, :], mask=cols[:, None] < M, other=0.0)
+        total = tl.dot(a, b.T, total)
+    tl.store(c_ptr + rows[:, None] * M + cols[None, :], total, mask=(rows < M)[:, None] & (cols < M)[None, :])
+
+
+SOME = "*fp16:16, *fp32:16, i32:16, i32:16, '{}', 64, 32, 32"
+LINES = {  # of programs, of which some do something
+    "below": ("const int useful = max(num_programs_x - j, 0);", "const int i = j + turn;"),
+    "touched": (
+        "const int first = (max(j * BN + 1 - BM, 0) + BM - 1) / BM;",
+        "const int useful = max(num_programs_x - first, 0);",
+        "const int i = first + turn;",
+    ),
+    "above": ("const int useful = min(num_programs_x, j);", "const int i = turn;"),
+    "rows": ("const int useful = min(num_programs_x, (max(M - 40, 0) + BM - 1) / BM);", "const int i = turn;"),
+}
+
+
+@pytest.mark.parametrize("when", LINES)
+def test_blocks_take_turns_at_programs_that_do_something(when: str) -> None:
+    made = planned(lower_blocks, SOME.format(when)).artifact
+    *counted, program = LINES[when]
+    assert made.program_axes == 2 and made.in_turns
+    assert (
+        "grid (blocks, 1, 1)" in made.source
+        and "each block takes every gridDim.x-th, the first blockIdx.x" in made.source
+    )
+    lines = (
+        "for (int j = 0; j < num_programs_y; ++j) {",
+        *counted,
+        "for (; turn < useful; turn += gridDim.x) {",
+        program,
+    )
+    text = re.sub(r"\s*//.*", "", made.source)
+    assert len(re.findall(r"\s+".join(map(re.escape, lines)), text)) == 2, (
+        text
+    )  # the loading thread, and the multiplying ones
+    assert text.count("turn -= useful;") == 2 and "return;" not in text[text.index("__global__") :]
+    assert "(the loops above leave such programs out)" in made.source
+
+
+def test_all_that_a_program_does_may_stand_under_the_condition() -> None:
+    made = planned(lower_half, "*fp16:16, *fp32:16, i32:16, i32:16, 64, 32").artifact
+    assert made.in_turns and made.source.count("const int pid_m = pid_n + turn;") == 2
+    assert "if pid_m >= pid_n:    (the loops above leave all other programs out)" in made.source
+
+
+def test_lines_lie_along_the_axis_that_the_condition_can_be_solved_for() -> None:
+    text = planned(lower_blocks, SOME.format("square")).artifact.source
+    assert text.count("for (int i = 0; i < num_programs_x; ++i) {") == text.count("const int j = turn;") == 2
+    assert "const int useful = min(num_programs_y, max(i * i + 1, 0));" in text
+
+
+def test_other_conditions_are_asked_by_each_program() -> None:
+    made = planned(lower_blocks, SOME.format("odd")).artifact
+    assert made.program_axes == 0 and not made.in_turns and "return;" in made.source
+
+
+@pytest.mark.parametrize(("when", "m"), [*((when, 320) for when in (*LINES, "band", "odd", "square")), ("below", 200)])
+def test_useful_programs_run_and_no_others(
+    when: str, m: int, run_everyhow: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    a = np.random.default_rng(1).standard_normal((m, 64)).astype(np.float16)
+    grid = (triton.cdiv(m, 64), triton.cdiv(m, 32))
+    i, j = np.indices(grid)
+    useful = {
+        "below": i >= j, "touched": i * 64 + 64 > j * 32, "above": j > i, "rows": i * 64 < m - 40, "odd": (i + j) % 2 == 0,
+        "band": (i * 64 <= j * 32 + 64) & (i * 64 + 64 > j * 32), "square": i * i >= j,
+    }[when]  # fmt: skip
+    stored = np.kron(useful, np.ones((64, 32)))[:m, :m] > 0
+    expected = np.where(stored, a.astype(np.float64) @ a.T.astype(np.float64), 7)
+    arguments = (a, np.full((m, m), 7, np.float32), m, 64)
+    for _, c, *_ in run_everyhow(lower_blocks, grid, arguments, when == "below", WHEN=when, BM=64, BN=32, BK=32):
+        np.testing.assert_allclose(c, expected, rtol=1e-3, atol=1e-2)

@@ -346,7 +346,7 @@ def test_every_field_of_an_artifact_is_kept() -> None:
     plain = artifact(tensor_maps=(), guards=(), readings=())
     full = artifact(
         kernel_name="other", target="sm_80", num_threads=64, shared_bytes=1, writes=("a_ptr",), lines=((3, "", 4),), file="f.py",
-        parameters=plain.parameters[:2], program_axes=1, cooperative=True, dependent=True,
+        parameters=plain.parameters[:2], program_axes=1, in_turns=True, cooperative=True, dependent=True,
         static_shared_bytes=4096, compiler_flags=("--fmad=false",), needs="sm_90a", readings=(), source="text",
         globals=(("m", "n", 1),), title="t", about=(("target", ("sm_80", "and later")),), headers=("cuda_fp16.h",),
         threads="NUM_THREADS", shared_alignment=128, proxy_reads=True, reaches=("num_programs_x * M",),

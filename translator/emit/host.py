@@ -101,6 +101,7 @@ def host_function(artifact: Artifact) -> str:
             encode_map=encode_map,
             wide_row=WIDE_ROW,
             persistent=[*zip(counts, "xyz", strict=False)],
+            in_turns=artifact.in_turns,
             too_many=" || ".join(f"grid.{axis} > {most}" for axis, most in zip("xyz", MOST_PROGRAMS, strict=True)),
             num_threads=artifact.threads or artifact.num_threads,
             shared_bytes="sizeof(SharedArrays)" if artifact.shared_bytes else 0,

@@ -6,7 +6,9 @@ adds several products in 64 bits, it adds the words' places to one of the produc
 
 from __future__ import annotations
 
-from ...ir.nodes import Call, Expr, Literal, Use
+from collections.abc import Iterator
+
+from ...ir.nodes import Call, Expr, Literal, Use, Variable
 from ...ir.walk import MOVES
 from ..context import Context
 
@@ -16,19 +18,34 @@ SUMS = ("ptr_add", "add", "sub", "cast", *MOVES)
 
 def is_taken_apart(context: Context, pointer: Expr) -> bool:
     """Whether an address is a sum in 64 bits of several products, whatever names these have."""
-    products, wide = 0, False
-    pending, seen = [pointer], set()
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Use) and part.variable not in seen:
-            seen.add(part.variable)
-            pending += _values(context, part)
-        elif isinstance(part, Call) and part.op in SUMS:
-            pending += part.args
-            wide = wide or (part.op == "ptr_add" and _is_wide(context, part.args[1]))
-        elif isinstance(part, Call) and part.op == "mul":
-            products += all(_number(context, factor) != 1 for factor in part.args)
-    return wide and products > 1
+    parts = list(_parts(context, pointer, set()))
+    wide = any(part.op == "ptr_add" and _is_wide(context, part.args[1]) for part in parts)
+    return wide and sum(_products(context, part) for part in parts) > 1
+
+
+def _parts(context: Context, expr: Expr, seen: set[Variable]) -> Iterator[Call]:
+    """The operations that add an expression up, and what they add; of a name that is met again, nothing more."""
+    if isinstance(expr, Use) and expr.variable not in seen:
+        seen.add(expr.variable)
+        for value in _values(context, expr):
+            yield from _parts(context, value, seen)
+    elif isinstance(expr, Call):
+        yield expr
+        for arg in expr.args if expr.op in SUMS else ():
+            yield from _parts(context, arg, seen)
+
+
+def _products(context: Context, part: Call) -> int:
+    """How many products a part of a sum is: those of a sum times a number are multiplied one by one."""
+    if part.op != "mul":
+        return 0
+    numbers = [_number(context, factor) for factor in part.args]
+    if 1 in numbers:
+        return 0
+    sums = [factor for factor, number in zip(part.args, numbers, strict=True) if number is None]
+    if len(sums) != 1:
+        return 1
+    return max(1, sum(_products(context, inner) for inner in _parts(context, sums[0], set())))
 
 
 def _values(context: Context, use: Use) -> tuple[Expr, ...]:

@@ -198,12 +198,20 @@ def _launch(context: Context, dynamic_bytes: int) -> tuple[str, ...]:
         if isinstance(part, Call) and part.op in ("program_id", "num_programs")
     }
     along = context.schedule.rings.program_axes
-    grid = ", ".join("blocks" if axis < along else "programs" if axis in axes else "1" for axis in range(3))
+    turns = context.schedule.rings.useful is not None
+    blocks = ["1" if turns and axis else "blocks" for axis in range(along)]
+    grid = ", ".join((*blocks, *("programs" if axis in axes else "1" for axis in range(along, 3))))
     threads = context.schedule.launch_threads
     line = f"grid ({grid}), block ({threads}, 1, 1), dynamic shared memory {dynamic_bytes} bytes"
     kinds = _launch_kinds(context.schedule.options, context.schedule.target)
     if not along:
         return (line, *kinds)
+    if turns:
+        return (
+            line,
+            "of the programs that do something, each block takes every gridDim.x-th, the first blockIdx.x",
+            *kinds,
+        )
     if along == 1:
         count = context.launch_word("num_programs", 0)
         return (line, f"each block takes every gridDim.x-th of {count} programs, the first blockIdx.x", *kinds)

@@ -3,12 +3,13 @@
 In: a typed kernel. Out: the same kernel, with the same values. torch computes places in 64 bits, clamps them to a picture's side
 and compares them with numbers; others take `tl.program_id(1).to(tl.int64)` for everything, so that addresses cannot overflow. A
 GPU takes two steps for whatever has 64 bits, and one for an address with an offset of 32; tensor maps have coordinates of 32.
+A scalar of any size that is looked for among narrow indices, of which none is below zero, is made one of 32 bits: itself, or -1.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ...analysis.ranges import COMPARISONS, Range, integer_range, loop_ranges
@@ -17,7 +18,7 @@ from ...ir.rewrite import mapped_in, with_operands, with_replaced
 from ...ir.structured import is_elementwise
 from ...ir.types import ValueType
 from ...ir.walk import MOVES, next_key, only_values, statements, subexpressions, used_variables
-from ...language.dtypes import int32, int64
+from ...language.dtypes import int1, int32, int64
 
 ARITHMETIC = frozenset("add sub mul neg abs minimum maximum floordiv mod and or xor".split())
 INT32 = (-(2**31), 2**31 - 1)
@@ -68,8 +69,8 @@ class _Narrowing:
     """Expressions with what is `chosen` in the place of integers of 64 bits.
 
     Of scalars those are chosen that are `wanted`, for what tiles, loops and other chosen scalars are computed of; those that
-    were `asked` for are to be wanted next time. `narrowed` has what is known of parts, by `id`: what does not fit after all
-    would be looked through again at each level.
+    were `asked` for are to be wanted next time. Beside those that are `sought` among indices stand others, narrow ones.
+    `narrowed` has what is known of parts, by `id`: what does not fit after all would be looked through again at each level.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class _Narrowing:
         self.definitions, self.loops, self.next_key, self.wanted = definitions, loops, first_key, wanted
         self.asked: set[Variable] = set()
         self.chosen: dict[Variable, Variable] = {}
+        self.sought: dict[Variable, Variable] = {}
         self.narrowed: dict[int, tuple[Expr, Expr | None]] = {}
 
     def of_kernel(self, kernel: Kernel) -> Kernel:
@@ -97,7 +99,18 @@ class _Narrowing:
             if narrow is not None:
                 noted = narrow.origin.noted("fits in 32 bits") if parts[narrow.origin] == 1 else narrow.origin
                 changed[statement] = replace(narrow, origin=noted)
-        return replace(kernel, body=mapped_in(with_replaced(kernel.body, changed), self.of))
+        body = mapped_in(with_replaced(kernel.body, changed), self.of)
+        return replace(kernel, body=with_replaced(body, {}, dict(self._sought_for(body))))
+
+    def _sought_for(self, body: tuple[Statement, ...]) -> Iterator[tuple[tuple[Statement, bool], list[Statement]]]:
+        """What is to be added behind the statements that assign scalars which are looked for."""
+        for statement in statements(body):
+            if isinstance(statement, Assign) and (narrow := self.sought.get(statement.targets[0])):
+                whole = Use(statement.targets[0].type, statement.targets[0])
+                half = self._lower_half(whole)
+                fits = Call(ValueType(int1), "eq", (whole, Call(whole.type, "cast", (half,))))
+                value = Call(narrow.type, "where", (fits, half, Literal(narrow.type, -1)))
+                yield (statement, True), [Assign(statement.origin, (narrow,), value)]
 
     def narrow_assignment(self, statement: Assign) -> Assign | None:
         """A variable that is computed in 32 bits from here on; None for one that stays, or is a wider copy."""
@@ -128,9 +141,12 @@ class _Narrowing:
         return replace(loop, variable=self._choose(loop.variable, start.type), start=start, stop=stop, step=step)
 
     def _choose(self, variable: Variable, type_: ValueType) -> Variable:
-        self.chosen[variable] = Variable(variable.name, type_, self.next_key)
-        self.next_key += 1
+        self.chosen[variable] = self._own(variable.name, type_)
         return self.chosen[variable]
+
+    def _own(self, name: str, type_: ValueType) -> Variable:
+        self.next_key += 1
+        return Variable(name, type_, self.next_key - 1)
 
     def _ask(self, narrow: Expr) -> None:
         """Notes the scalars of 64 bits of which a narrow expression takes the lower half."""
@@ -153,6 +169,8 @@ class _Narrowing:
                 for side in compared:
                     self._ask(side)
                 return replace(expr, args=compared)
+            if expr.op in ("eq", "ne") and (found := self._search(expr)) is not None:
+                return found
         if expr.op == "ptr_add" and expr.args[1].type.element == int64:
             pointer, offset = expr.args
             moved = self.narrow(offset)
@@ -162,6 +180,34 @@ class _Narrowing:
         if expr.op == "cast" and _is_widened(inner := self.of(expr.args[0])):
             return inner.args[0] if expr.type.element == int32 else replace(expr, args=inner.args)  # type: ignore[attr-defined]
         return replace(expr, args=tuple(map(self.of, expr.args)))
+
+    def _search(self, comparison: Call) -> Expr | None:
+        """Whether narrow indices, none of which is below zero, are a scalar of any size, by what that is among such.
+
+        None for another comparison. What the text computes as an int is taken not to overflow.
+        """
+        for side, other in (comparison.args, comparison.args[::-1]):
+            narrow = self.narrow(side) if self._number(side) is None else None
+            if narrow is None or _is_lower_half(narrow):
+                continue
+            least, _ = integer_range(side, self.definitions, within=True, given=self.loops)
+            moved = self._sought(other) if least >= 0 else None
+            if moved is not None:
+                self._ask(narrow)
+                return replace(comparison, args=(narrow, moved))
+        return None
+
+    def _sought(self, expr: Expr) -> Expr | None:
+        """A scalar of 64 bits, as a tile or not, in 32: -1 where it does not fit; None for anything else."""
+        if isinstance(expr, Call) and expr.op in MOVES:
+            inner = self._sought(expr.args[0])
+            return inner and replace(expr, type=expr.type.with_element(int32), args=(inner,))
+        if not isinstance(expr, Use) or expr.type.is_tile or expr.variable not in self.definitions:
+            return None
+        if expr.variable not in self.sought:
+            type_ = expr.type.with_element(int32)
+            self.sought[expr.variable] = self._own(f"{expr.variable.name}_or_none", type_)
+        return Use(self.sought[expr.variable].type, self.sought[expr.variable])
 
     def _is_for_tiles(self, expr: Expr) -> bool:
         """Whether an operation is one of tiles, or of scalars that are narrow anyway: only for it none becomes narrow."""

@@ -7,15 +7,19 @@ from ...ir.structured import is_atomic
 from ...ir.walk import expressions, nested, statements, subexpressions, used_variables
 from ..accesses.pointers import roots_of
 from .ring_plan import RingFacts, RingPlan
+from .useful_programs import UsefulPrograms, returns_at_once, useful_programs
 
 
-def axes_of_programs(plan: RingPlan, loops: list[tuple[For, bool]]) -> int:
+def axes_of_programs(plan: RingPlan, loops: list[tuple[For, bool]]) -> tuple[int, UsefulPrograms | None]:
     """Along how many axes of the grid, from x on, lie the programs that a block runs one after another; 0 for a single one.
 
     It gains by several: the next one's loads start under this one's end. Programs must not talk to each other: no atomics, no
     loads of what is stored, no cooperative grid. Kernels that loop over programs themselves, or end early, stay as they are.
     So do those whose programs take longer than others: the hardware gives the next one to whoever is done first. Where warps
     do more in the loop than wait for products, programs are long, and a few of them along x do.
+
+    Where conditions at the top say that some programs do nothing, blocks take turns at the others, which are found as well: a
+    block for each of the former comes and goes between the latter, and nothing runs under a program's start and end.
     """
     rings = [
         (loop, nested, ring)
@@ -23,13 +27,15 @@ def axes_of_programs(plan: RingPlan, loops: list[tuple[For, bool]]) -> int:
         for ring in plan.rings
         if ring.loop is loop.variable and ring.kind == "tma"
     ]
-    if len(rings) != 1 or rings[0][1] or not programs_are_apart(plan.given):
-        return 0
+    useful = useful_programs(plan.given.kernel, plan.given.facts)
+    conditions = useful.conditions if useful else ()
+    if len(rings) != 1 or rings[0][1] or not programs_are_apart(plan.given, conditions):
+        return 0, None
     loop, _, ring = rings[0]
-    if not _is_as_long_in_all(plan.given, loop):
-        return 0
+    if not _is_as_long_in_all(plan.given, loop, conditions) or (useful and not ring.overlapped):
+        return 0, None
     asked = {axis for s in statements(plan.given.kernel.body) for expr in expressions(s) for axis in _axes(expr)}
-    return 1 + max(asked, default=0) if ring.overlapped else 1
+    return 1 + max(asked, default=0) if ring.overlapped else 1, useful
 
 
 def _axes(expr: Expr) -> set[int]:
@@ -38,12 +44,13 @@ def _axes(expr: Expr) -> set[int]:
     return {int(part.attribute("axis")) for part in parts if part.op == "program_id"}
 
 
-def _is_as_long_in_all(given: RingFacts, loop: For) -> bool:
+def _is_as_long_in_all(given: RingFacts, loop: For, conditions: tuple[If, ...]) -> bool:
     """Whether every program passes a loop, as often as the others do, as far as parameters and the program's number tell.
 
-    A loop whose two ends both follow from the program's number is taken to be a share of something.
+    So it must be where some `conditions` hold. A loop whose two ends both follow from the program's number is taken to be a
+    share of something.
     """
-    choices = [s for s in statements(given.kernel.body) if isinstance(s, If)]
+    choices = [s for s in statements(given.kernel.body) if isinstance(s, If) and s not in conditions]
     if any(loop in nested(choice) for choice in choices):
         return False
     ends = [_axes_behind(given, end) for end in (loop.start, loop.stop, loop.step)]
@@ -65,12 +72,13 @@ def _axes_behind(given: RingFacts, expr: Expr) -> tuple[set[int], bool]:
     return axes, known
 
 
-def programs_are_apart(given: RingFacts) -> bool:
-    """Whether programs do not talk to each other, and all of them run to their end."""
+def programs_are_apart(given: RingFacts, conditions: tuple[If, ...] = ()) -> bool:
+    """Whether programs do not talk to each other, and all of them that fulfil some `conditions` run to their end."""
     if given.options.launch_cooperative_grid:
         return False
+    left_out = {inner for condition in conditions if returns_at_once(condition) for inner in condition.then}
     for statement in statements(given.kernel.body):
-        if isinstance(statement, Return):
+        if isinstance(statement, Return) and statement not in left_out:
             return False
         for expr in expressions(statement):
             if isinstance(expr, Call) and (is_atomic(expr) or expr.op in ("device_assert", "device_print", "barrier")):

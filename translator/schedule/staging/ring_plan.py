@@ -14,6 +14,7 @@ from ...ir.nodes import Assign, For, Kernel, Statement, Variable
 from ...ir.types import ValueType
 from ..products.dot_plan import Dots
 from .lone_thread import LoneThread
+from .useful_programs import UsefulPrograms
 
 if TYPE_CHECKING:
     from .running_totals import RunningTotal
@@ -94,6 +95,7 @@ class Rings:
     guards: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
     program_axes: int = 0  # along how many axes of the grid lie the programs of a block; 0 where it runs a single one
+    useful: UsefulPrograms | None = None  # those that blocks take turns at, where others have nothing to do
     once: bool = False  # whether a block with tensor copies runs one program, without a loop around the one that copies
     folded: frozenset[Variable] = frozenset()  # what the places of loads and stores were computed from
     for_next: frozenset[Variable] = frozenset()  # what loads of the next iteration bring (`next_loads.py`)

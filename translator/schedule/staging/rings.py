@@ -71,6 +71,7 @@ from .row_copies import row_load
 from .running_totals import RunningTotal, assigned_for, keep_totals, knowing, running_totals
 from .shared_rings import share_rings
 from .tensor_copies import box_load, boxed_tile, copy_stores, find_any_box, why_not_copied
+from .useful_programs import without_conditions
 
 MOST_STAGES = 8  # of tensor copies: more do not hide more latency
 LEAST_STAGES = 2  # with fewer nothing is loaded ahead
@@ -116,25 +117,25 @@ def plan_rings(
     if any(ring.kind == "tma" for ring in plan.rings):
         copy_stores(plan)
     repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
-    axes = axes_of_programs(plan, loops)
+    axes, useful = axes_of_programs(plan, loops)
     rings = tuple(
         replace(ring, counted=ring.counted or repeated or axes > 0) for ring in share_rings(plan.rings, plan.replaced)
     )
-    body = with_replaced(kernel.body, plan.replaced, plan.added)
+    body = with_replaced(without_conditions(kernel.body, useful), plan.replaced, plan.added)
     replaced = [s for s in statements(kernel.body) if s in plan.replaced]
     folded = where_from(kernel.body, {variable for s in replaced for variable in read_variables(s)})
     repeats = any(nested for loop, nested in loops if any(ring.loop is loop.variable for ring in rings))
-    found = Rings(
+    return replace(kernel, body=body), Rings(
         rings=rings,
         maps=tuple(plan.maps.values()),
         guards=tuple(plan.guards),
         reasons=tuple(plan.reasons),
         program_axes=axes,
+        useful=useful,
         once=not axes and not repeats,
         folded=folded,
         for_next=frozenset(plan.for_next),
     )
-    return replace(kernel, body=body), found
 
 
 def with_stages(dots: Dots, rings: Rings) -> Dots:
