@@ -275,6 +275,24 @@ def test_or_pointers_that_are_added_to() -> None:
 
 
 @triton.jit
+def states_of_heads(x_ptr, out_ptr, heads, P: tl.constexpr, C: tl.constexpr):
+    head = tl.program_id(1) * heads + tl.program_id(2)
+    p = tl.program_id(0) * 64 + tl.arange(0, 64)
+    places = (head.to(tl.int64) * P + p[:, None]) * C + tl.arange(0, C)[None, :]
+    x = tl.load(x_ptr + places)
+    tl.store(out_ptr + places, x * 2)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_or_places_of_which_each_is_multiplied_by_a_number() -> None:
+    """Of `(head * P + p) * C` the compiler makes two products, where the text has one."""
+    artifact = states_of_heads.translate("*fp32:16, *fp32:16, i32, 64, 128", "sm_80")
+    assert "store_vec_wb<VEC>(" in artifact.source and "st.global.u32" not in nvrtc.compile_ptx(artifact)
+    plain = dataclasses.replace(artifact, source=re.sub(r"__stwb\((.*), packet\);", r"*\1 = packet;", artifact.source))
+    assert "st.global.v4.u32" not in nvrtc.compile_ptx(plain), "no longer needed"
+
+
+@triton.jit
 def into_a_batch(x_ptr, out_ptr, stride_b, stride_r, rows, C: tl.constexpr):
     r, c = tl.program_id(1) * 64 + tl.arange(0, 64), tl.arange(0, C)
     x = tl.load(x_ptr + r[:, None] * C + c[None, :])

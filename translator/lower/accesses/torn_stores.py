@@ -36,7 +36,7 @@ def _parts(context: Context, expr: Expr, seen: set[Variable]) -> Iterator[Call]:
 
 
 def _products(context: Context, part: Call) -> int:
-    """How many products a part of a sum is: those of a sum times a number are multiplied one by one."""
+    """How many products a part of a sum is: the terms of a sum times a number are multiplied one by one."""
     if part.op != "mul":
         return 0
     numbers = [_number(context, factor) for factor in part.args]
@@ -45,7 +45,20 @@ def _products(context: Context, part: Call) -> int:
     sums = [factor for factor, number in zip(part.args, numbers, strict=True) if number is None]
     if len(sums) != 1:
         return 1
-    return max(1, sum(_products(context, inner) for inner in _parts(context, sums[0], set())))
+    return max(
+        len(list(_terms(context, sums[0]))), sum(_products(context, inner) for inner in _parts(context, sums[0], set()))
+    )
+
+
+def _terms(context: Context, expr: Expr) -> Iterator[Expr]:
+    """What is added up, without numbers."""
+    if isinstance(expr, Call) and expr.op in MOVES:
+        yield from _terms(context, expr.args[0])
+    elif isinstance(expr, Call) and expr.op in ("add", "sub"):
+        for arg in expr.args:
+            yield from _terms(context, arg)
+    elif _number(context, expr) is None:
+        yield expr
 
 
 def _values(context: Context, use: Use) -> tuple[Expr, ...]:
