@@ -382,3 +382,23 @@ def test_residuals_go_from_lane_to_lane() -> None:
     assert "moves between neighbouring lanes, to those that compute with it." in halves
     floats = with_residual.translate(signature.format("fp16", "fp32"), num_warps=8, arch="sm_90a").source
     assert "swap_with_lane" not in floats  # four lanes have a sector between them
+
+
+@triton.jit
+def rows_added_anywhere(ids_ptr, x_ptr, out_ptr, total, N: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row = tl.load(ids_ptr + i // N, mask=i < total, other=0)
+    tl.atomic_add(out_ptr + row * N + i % N, tl.load(x_ptr + i, mask=i < total), mask=i < total)
+
+
+@pytest.mark.parametrize(("n", "moves"), [(63, True), (64, False)])
+def test_atomics_of_rows_that_are_not_aligned_go_to_neighbours(n: int, moves: bool, run_everywhere: Any) -> None:
+    """Eight halves of a thread would be eight requests for scattered sectors; aligned pairs go to memory as they are."""
+    text = rows_added_anywhere.translate(f"*i32:16, *fp16:16, *fp16:16, i32:16, {n}, 1024").source
+    assert ("x_shared" in text) == moves and ("atomicAdd(out_ptr" in text) == moves
+    ids = np.random.default_rng(11).integers(0, 5, 40).astype(np.int32)
+    x = np.random.default_rng(12).integers(-4, 5, (40, n)).astype(np.float16)
+    *_, out = run_everywhere(rows_added_anywhere, (5,), ids, x, np.zeros((5, n), np.float16), 40 * n, n, 512)
+    expected = np.zeros((5, n))
+    np.add.at(expected, ids, x.astype(np.float64))
+    assert np.array_equal(out, expected)

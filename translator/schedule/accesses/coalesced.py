@@ -13,11 +13,13 @@ warp writes in pieces below a sector, as the sums of tensor cores are held, neig
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
+from dataclasses import replace
 
 from ...hardware import ACCESS_BYTES, LANE_BITS, SECTOR_BYTES, WORD_BYTES
 from ...ir.nodes import Effect, For, Kernel, Variable, While
 from ...ir.structured import assigns, is_atomic
 from ...ir.walk import in_loops, nested, statements
+from ..tiles.access_costs import side_by_side
 from ..tiles.layout import REGISTER, Layout, bits_of
 from ..tiles.layout_problem import Addresses, Node, Path, Problem
 
@@ -65,6 +67,8 @@ def coalesce_stores(
             continue
         if statement.call.op == "store" and _copies(problem.answers[node]) >= MANY_COPIES:
             continue
+        if is_atomic(statement.call) and not _is_aligned(access):
+            access = replace(access, at_once=1)
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
         gain = GAIN if access.at_once > 1 else GAIN_OF_ELEMENTS
         if now < SECTOR_BYTES and _bytes_side_by_side(own, access) >= gain * now:
@@ -75,6 +79,11 @@ def coalesce_stores(
             moved = [r.variable for r in read if follow(pieces, r.path) != problem.answers[r.variable]]
             if all(_is_shuffled(variable, pieces) for variable in moved):
                 problem.answers[node] = pieces
+
+
+def _is_aligned(access: Addresses) -> bool:
+    """Whether an instruction may have several elements, by what is known of addresses."""
+    return any(side_by_side(access, axis) > 1 for axis in range(len(access.info.contiguity)))
 
 
 def _copies(layout: Layout) -> int:
