@@ -109,6 +109,36 @@ def test_what_no_launch_is_asked(kernel: Any, signature: str) -> None:
     assert not artifact.reaches and not artifact.guards and "static_cast<long long>" in artifact.source
 
 
+@triton.jit
+def windows_of_rows(x_ptr, y_ptr, H, W, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row, col = i // W, i % W
+    total = tl.zeros((BLOCK,), tl.int32)
+    for c in range(WIDTH):
+        total += tl.load(x_ptr + row * W + col + c, mask=(row < H) & (col + c < W), other=0).to(tl.int32)
+    tl.store(y_ptr + i, total, mask=i < H * W)
+
+
+@triton.jit
+def windows_by_launch(x_ptr, y_ptr, H, W, width, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row, col = i // W, i % W
+    total = tl.zeros((BLOCK,), tl.int32)
+    for c in range(width):
+        total += tl.load(x_ptr + row * W + col + c, mask=(row < H) & (col + c < W), other=0).to(tl.int32)
+    tl.store(y_ptr + i, total, mask=i < H * W)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "width", "asks"),
+    [(windows_of_rows, "3", True), (windows_of_rows, "9", False), (windows_by_launch, "i32", False)],
+)
+def test_trips_that_are_written_out_move_no_pointer(kernel: Any, width: str, asks: bool) -> None:
+    """A pointer that a loop moves keeps its 64 bits; few trips are no loop in the end."""
+    artifact = kernel.translate(f"*i8:16, *i32:16, i32, i32, {width}, 64")
+    assert bool(artifact.reaches) == asks and ("static_cast<long long>(row" in artifact.source) != asks
+
+
 # ------------------------------------------------------------------------------------------------------- the analysis
 
 

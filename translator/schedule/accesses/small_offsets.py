@@ -21,6 +21,7 @@ from ...frozen import frozen
 from ...ir.nodes import Call, Expr, For, Kernel, Statement, Use, Variable, While
 from ...ir.structured import assigns, is_atomic
 from ...ir.walk import MOVES, assigned_inside, bodies, expressions, reachable, statements, used_variables
+from .unrolled import ALL_TRIPS, trips_of_numbers
 
 
 @frozen
@@ -92,9 +93,15 @@ def _accesses(block: tuple[Statement, ...], facts: Facts, changing: set[Variable
         for call in expressions(statement):
             if isinstance(call, Call) and (call.op in ("load", "store") or is_atomic(call)):
                 yield _Access(prod(call.args[0].type.shape), _offsets(call.args[0], facts), changing)
-        inside = assigned_inside(statement) if isinstance(statement, (For, While)) else changing
+        inside = assigned_inside(statement) if _repeats(statement, facts) else changing
         for body in bodies(statement):
             yield from _accesses(body, facts, inside)
+
+
+def _repeats(statement: Statement, facts: Facts) -> bool:
+    """Whether a statement is a loop, and not one of few trips, which the compiler writes out."""
+    numbers = trips_of_numbers(statement, facts) if isinstance(statement, For) else None
+    return isinstance(statement, (For, While)) and (numbers is None or len(numbers) > ALL_TRIPS)
 
 
 def _offsets(pointer: Expr, facts: Facts) -> tuple[Expr, ...]:
