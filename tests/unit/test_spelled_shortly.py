@@ -26,7 +26,7 @@ def test_wide_integers_on_the_right(run_everywhere: Any) -> None:
     found = run_everywhere(labels, (1,), x, np.array([7]), np.zeros_like(x), 3, 5, N=64)[2]
     np.testing.assert_allclose(found, x - 1 + x[7] - 1 + np.arange(64) + 7, rtol=1e-6)
     text = labels.translate("*fp32:16, *i64:16, *fp32:16, i32, i32, 64").source
-    assert "i == label ?" in text and "i + label)" in text
+    assert "i == label_or_none ?" in text and "i + label)" in text
     assert " - H * W" in text and "(H * W)" not in text
     assert "float shifted" in text and "shifted_float" not in text, "no helper has the name"
 
