@@ -6,12 +6,23 @@ In 32 bits where a launch is asked whether they are enough; without guards in 64
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.analysis.facts import find_facts
+from tilewright.artifact import LARGEST_OFFSET
+from tilewright.ir.nodes import Literal
+from tilewright.ir.structured import assigns
+from tilewright.ir.walk import statements
+from tilewright.pipeline import translate_stages
+from tilewright.runtime.arguments.signature import parse_signature
+from tilewright.runtime.options import make_options
+from tilewright.schedule.accesses.small_offsets import small_offsets
+from tilewright.schedule.targets import find_target
 
 
 @triton.jit
@@ -98,6 +109,53 @@ def test_rows_of_pointers_that_trips_move_have_64_bits() -> None:
     """A loop adds to a pointer of 64 bits; offsets of 32 it would have to widen each time."""
     artifact = moved_by_trips.translate("*fp32:16, *fp32:16, i32, i32, 8, 64")
     assert re.search(r"long long offs_of_row(?:\[\w+\])?(?:;| =)", artifact.source) and not artifact.reaches
+
+
+@triton.jit
+def found_in_each_trip(x_ptr, out_ptr, n, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
+    rows, cols = tl.arange(0, ROWS), tl.arange(0, COLS)
+    total = tl.zeros((ROWS, COLS), tl.float32)
+    for first in range(0, n):
+        offs = rows[:, None] * stride + cols[None, :]
+        total += tl.load(x_ptr + offs + first) + tl.load(x_ptr + offs + first + COLS)
+    tl.store(out_ptr + rows[:, None] * COLS + cols[None, :], total)
+
+
+def test_a_row_of_32_bits_is_asked_for_wherever_it_is_found() -> None:
+    """The product is the same in all trips, as those of pointers that a loop moves are, which ask for nothing."""
+    artifact = found_in_each_trip.translate("*fp32:16, *fp32:16, i32, i32, 8, 64")
+    assert "int offs_of_row" in artifact.source and artifact.reaches == ("stride * 7 + n + 128",)
+
+
+@triton.jit
+def read_by_nobody(x_ptr, out_ptr, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
+    offs = tl.arange(0, ROWS)[:, None] * stride + tl.arange(0, COLS)[None, :]
+    tl.load(x_ptr + offs)
+    tl.load(x_ptr + offs + 1)
+    tl.store(out_ptr + tl.arange(0, COLS), 1.0)
+
+
+def test_a_row_of_loads_that_nobody_reads_asks_for_nothing() -> None:
+    artifact = read_by_nobody.translate("*fp32:16, *fp32:16, i32, 8, 64")
+    assert "of_row" not in artifact.source and not artifact.reaches
+
+
+@triton.jit
+def found_in_memory(rows_ptr, x_ptr, out_ptr, stride, ROWS: tl.constexpr, COLS: tl.constexpr):
+    rows, cols = tl.load(rows_ptr + tl.arange(0, ROWS)), tl.arange(0, COLS)
+    tl.store(out_ptr + rows[:, None] * stride + cols[None, :], tl.load(x_ptr + rows[:, None] * stride + cols[None, :]))
+
+
+def test_what_is_made_of_a_row_without_a_reach_is_too_far_for_every_launch() -> None:
+    """No pass makes one today; the text for all sizes would be taken."""
+    options, target = make_options({}, None), find_target("sm_90a")
+    arguments = parse_signature(found_in_memory, "*i32:16, *fp32:16, *fp32:16, i32, 8, 64")
+    found = translate_stages(found_in_memory, arguments, options, target)
+    (rows,) = (s.targets[0] for s in statements(found.prepared.body) if assigns(s, "load") and s.target.name == "rows")
+    short = replace(found.prepared, short_rows=frozenset({rows}))
+    (reach,) = small_offsets(short, find_facts(short), options, False).reaches
+    assert isinstance(reach, Literal) and reach.value == LARGEST_OFFSET + 1
+    assert not small_offsets(found.prepared, found.facts, options, False).reaches
 
 
 @triton.jit

@@ -131,7 +131,7 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
         float greatest = tid < N ? x[0][r] : __int_as_float(0x7fc00000);
         #pragma unroll
         for (int c = 1; c < COLS; ++c) {
-            greatest = fmaxf(greatest, (c * NUM_THREADS + tid < N ? x[c][r] : __int_as_float(0x7fc00000)));
+            greatest = fmaxf(greatest, c * NUM_THREADS + tid < N ? x[c][r] : __int_as_float(0x7fc00000));
         }
         int first = 0;
         #pragma unroll

@@ -203,6 +203,9 @@ def _lanes_for_warps(plan: Reduction) -> tuple[int, ...]:
 
 def combined(expression: Callable[[str, str], str], result: str, value: Text) -> Assignment:
     """The line that combines a value into a result, with C's own shorthand where there is one."""
+    text = expression(result, value.text)
+    if text.endswith(f"({result}, {value.text})"):  # arguments of a function need no parentheses of their own
+        return Assignment(result, text)
     operand = value.within(13)
     text = expression(result, operand)
     for operator in ("+", "^", "|", "&"):

@@ -13,15 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from ...analysis.facts import Facts
+from ...analysis.facts import Facts, read_through
 from ...analysis.ranges import never_overflows
 from ...analysis.reach import Reach, Reaches, conditions_of, furthest
-from ...artifact import GRID_SIDES, Options
+from ...artifact import GRID_SIDES, LARGEST_OFFSET, Options
 from ...frozen import frozen
-from ...ir.nodes import Call, Expr, For, Kernel, Statement, Use, Variable, While
+from ...ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Use, Variable, While
 from ...ir.structured import assigns, is_atomic
+from ...ir.types import ValueType
 from ...ir.walk import MOVES, assigned_inside, bodies, expressions, reachable, statements, used_variables
+from ...language.dtypes import int64
 from .unrolled import ALL_TRIPS, trips_of_numbers
+
+BEYOND = Literal(ValueType(int64), LARGEST_OFFSET + 1)  # a reach with which no launch takes the text
 
 
 @frozen
@@ -71,18 +75,22 @@ def small_offsets(kernel: Kernel, facts: Facts, options: Options, has_tensor_cop
     rows = not (multiplies or has_tensor_copies)
     if not kernel.short_rows and not any(_asks(access, facts, written_out, rows) for access in accesses):
         return SmallOffsets()
-    written_out |= {rows: facts.definitions[rows] for rows in kernel.short_rows}
-    reaches = Reaches(kernel, facts.definitions)
+    written_out |= {rows: facts.definitions[rows] for rows in kernel.short_rows if rows in facts.definitions}
+    reaches, too_far = Reaches(kernel, facts.definitions), tuple[Expr, ...]()
     sums: dict[tuple[Expr, ...], Reach] = {}
     for access in accesses:
         known = tuple(offset for offset in access.offsets if _is_int(offset) and reaches.of((offset,)))
+        of_short_rows = [o for o in access.offsets if not kernel.short_rows.isdisjoint(read_through(o, facts))]
+        if any(offset not in known for offset in of_short_rows):
+            too_far = (BEYOND,)  # nothing says any more how far it reaches
         is_wide = any(_is_wide(offset, facts, written_out) for offset in known)
-        if is_wide and not _is_moved(access, facts, written_out) and (reach := reaches.of(known)):
-            sums[known] = reach
+        if is_wide and (of_short_rows or not _is_moved(access, facts, written_out)):
+            for added in [known] if reaches.of(known) else [(offset,) for offset in known]:
+                sums |= {added: reach} if (reach := reaches.of(added)) else {}
     return SmallOffsets(
         frozenset(offset for offsets in sums for offset in offsets),
         frozenset(sums),
-        furthest(sums.values()),
+        (*furthest(sums.values()), *too_far),
         conditions_of(sums.values()),
     )
 
