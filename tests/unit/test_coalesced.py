@@ -402,3 +402,47 @@ def test_atomics_of_rows_that_are_not_aligned_go_to_neighbours(n: int, moves: bo
     expected = np.zeros((5, n))
     np.add.at(expected, ids, x.astype(np.float64))
     assert np.array_equal(out, expected)
+
+
+@triton.jit
+def gated_rows(x_ptr, w_ptr, y_ptr, sum_ptr, N, BLOCK: tl.constexpr, TRIPS: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    for trip in range(TRIPS):
+        i = trip * BLOCK + at
+        y = tl.load(x_ptr + row * N + i, mask=i < N, other=0.0) * tl.load(w_ptr + i, mask=i < N, other=0.0)
+        tl.store(y_ptr + row * N + i, y, mask=i < N)
+        if TRIPS == 1:
+            tl.store(sum_ptr + row * BLOCK + i, y + 1)
+
+
+def test_rows_that_are_not_aligned_are_stored_by_neighbours(run_everywhere: Any) -> None:
+    """A thread holds runs for the sake of the weights' vectors: stored one by one, these would write sectors in pieces."""
+    signature = "*fp16:16, *fp16:16, *fp16:16, *fp16:16"
+    odd = gated_rows.translate(f"{signature}, i32, 1024, 1").source
+    assert "y_shared" in odd and "sum_shared" not in odd
+    assert re.search(r"i_at\[e\]\]\s+= y_moved\[e\];", odd), "neighbouring threads store neighbours"
+    assert "y_shared" not in gated_rows.translate(f"{signature}, i32:16, 1024, 1").source, "aligned: vectors"
+    assert "y_shared" not in gated_rows.translate(f"{signature}, i32, 1024, 4").source, (
+        "a barrier in every trip costs more"
+    )
+    x, w = np.random.default_rng(3).integers(-9, 9, (2, 3, 101)).astype(np.float16)
+    found = run_everywhere(gated_rows, (3,), x, w[0], x * 0, np.zeros((3, 128), np.float16), 101, BLOCK=128, TRIPS=1)
+    np.testing.assert_array_equal(found[2], x * w[0])
+    np.testing.assert_array_equal(found[3][:, :101], x * w[0] + 1)
+
+
+@triton.jit
+def two_moments(p_ptr, g_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = tl.load(p_ptr + i, mask=i < n) * 0.5 + tl.load(g_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, m, mask=i < n)
+    tl.store(out_ptr + n + i, m, mask=i < n)
+
+
+def test_what_is_loaded_by_vectors_moves_to_neighbours(run_everywhere: Any) -> None:
+    """Loaded a second time for the rows that are not aligned it would be loaded one by one."""
+    source = two_moments.translate("*fp32:16, *fp32:16, *fp32:16, i32, 1024").source
+    assert source.count("load_vec_bounded<VEC>(&") == 2 and "m_shared" in source and "again" not in source
+    p, g = np.random.default_rng(4).integers(-9, 9, (2, 131)).astype(np.float32)
+    out = run_everywhere(two_moments, (2,), p, g, np.zeros((2, 131), np.float32), 131, BLOCK=128)[2]
+    np.testing.assert_array_equal(out, np.stack([p / 2 + g] * 2))

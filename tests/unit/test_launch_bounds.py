@@ -142,3 +142,50 @@ def test_what_lanes_load_and_reduce_is_under_way_at_once(run_everywhere: Any) ->
     out = run_everywhere(state_kernel, (2,), x, a, state, np.zeros(70, np.float32), 70, STATE=16, BLOCK=64, PAIRS=False,
                          num_warps=2, tolerance=1e-4)[3]  # fmt: skip
     np.testing.assert_allclose(out, (state * np.exp(a) + x[:, None]).sum(1), rtol=1e-3, atol=1e-3)
+
+
+@triton.jit
+def gates_kernel(x_ptr, y_ptr, out_ptr, D, BLOCK: tl.constexpr, FIELDS: tl.constexpr):
+    row, at = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask, start = at < D, row * FIELDS * D + at
+    total = tl.zeros((BLOCK,), tl.float32)
+    for field in tl.static_range(FIELDS):
+        total += tl.load(x_ptr + start + field * D, mask=mask) * tl.load(y_ptr + start + field * D, mask=mask)
+    tl.store(out_ptr + row * D + at, total, mask=mask)
+
+
+@triton.jit
+def filter_kernel(x_ptr, out_ptr, H, W, ROWS: tl.constexpr, COLS: tl.constexpr, ALONG: tl.constexpr):
+    r, c = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.program_id(1) * COLS + tl.arange(0, COLS)
+    inside = (r[:, None] < H - 2) & (c[None, :] < W - 2)
+    total = tl.zeros((ROWS, COLS), tl.float32)
+    for step in tl.static_range(3):
+        if ALONG:
+            total += tl.load(x_ptr + r[:, None] * W + c[None, :] + step, mask=inside, other=0.0)
+        else:
+            total += tl.load(x_ptr + (r + step)[:, None] * W + c[None, :], mask=inside, other=0.0)
+    tl.store(out_ptr + r[:, None] * W + c[None, :], total, mask=inside)
+
+
+@triton.jit
+def transpose_kernel(x_ptr, out_ptr, M, N, SIDE: tl.constexpr):
+    m, n = tl.program_id(0) * SIDE + tl.arange(0, SIDE), tl.program_id(1) * SIDE + tl.arange(0, SIDE)
+    x = tl.load(x_ptr + m[:, None] * N + n[None, :], mask=(m[:, None] < M) & (n[None, :] < N))
+    tl.store(out_ptr + n[:, None] * M + m[None, :], tl.trans(x), mask=(n[:, None] < N) & (m[None, :] < M))
+
+
+def test_what_neighbours_load_one_by_one_has_room(run_everywhere: Any) -> None:
+    """The compiler, which takes as few registers as it can, starts a few of so many loads at a time."""
+    names = {
+        "fields": gates_kernel.translate("*fp16:16, *fp16:16, *fp32:16, i32, 1024, 3"),
+        "few": gates_kernel.translate("*fp16:16, *fp16:16, *fp32:16, i32, 1024, 1"),
+        "aligned": gates_kernel.translate("*fp16:16, *fp16:16, *fp32:16, i32:16, 1024, 3"),
+        "moves": transpose_kernel.translate("*fp16:16, *fp16:16, i32, i32, 64"),
+        "along rows": filter_kernel.translate("*fp32:16, *fp32:16, i32, i32, 16, 64, True"),
+        "other rows": filter_kernel.translate("*fp32:16, *fp32:16, i32, i32, 16, 64, False"),
+    }
+    room = "constexpr int MIN_BLOCKS = 6; "
+    assert {name for name, text in names.items() if room in text.source} == {"fields", "moves"}
+    x, y = np.random.default_rng(7).normal(size=(2, 3, 5, 101)).astype(np.float16)
+    out = run_everywhere(gates_kernel, (3, 1), x, y, np.zeros((3, 101), np.float32), 101, BLOCK=128, FIELDS=5)[2]
+    np.testing.assert_allclose(out, (x.astype(np.float64) * y).sum(1), rtol=1e-2, atol=1e-2)

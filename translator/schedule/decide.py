@@ -64,7 +64,9 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     waiting = frozenset((*conversions, *held.exchanges))
     apart = frozenset((*kept.late_loads, *windows.arrays, *in_shared, *dots.staged, *rings.for_next))
     first_loads = loads_of_all_trips(held, registers_left(peak, num_threads), apart, waiting)
-    use = BlockUse(target, num_threads, peak, beside, beside_stages, waiting, first_loads.registers)
+    use = BlockUse(
+        target, num_threads, peak, beside, beside_stages, waiting, first_loads.registers, windows.taken.keys()
+    )
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings, block_copies)
     copied = {key: copy.layout for copies in (warp_copies, block_copies) for key, copy in copies.items()}

@@ -5,6 +5,8 @@ In: what the threads of a kernel hold, and what a block takes. Out: the number; 
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from ..artifact import Target
 from ..frozen import frozen
 from ..ir.nodes import Assign, Statement, Variable
@@ -15,6 +17,7 @@ from .accesses.loads_in_flight import (
     blocks_for_first_loads,
     blocks_for_loads,
     blocks_for_reduced_loads,
+    blocks_for_single_loads,
     names_one_block,
 )
 from .products.dot_plan import Dots
@@ -39,6 +42,7 @@ class BlockUse:
       beside_stages: how many have room for the stages of their rings as well.
       waiting: the statements in which threads wait for each other.
       of_all_trips: registers of a thread for what all trips of a loop load in front of it.
+      windowed: the loads that windows make together.
     """
 
     target: Target
@@ -48,6 +52,7 @@ class BlockUse:
     beside_stages: int
     waiting: frozenset[Statement]
     of_all_trips: int
+    windowed: Set[Statement]
 
 
 def named_blocks(kept: Kept, problem: Problem, dots: Dots, rings: Rings, use: BlockUse, asked: int) -> int | None:
@@ -69,6 +74,8 @@ def _blocks_for_tiles(kept: Kept, problem: Problem, use: BlockUse, has_dots: boo
     if has_dots or kept.late_loads:  # what these take, peak does not tell
         return 1 if crowded else None
     held = kept.arrays
+    if single := blocks_for_single_loads(held, problem, use.windowed, use.peak, use.num_threads):
+        return single
     if is_straight(held.kernel, ("reduce",)):
         at_once = needed_at_once(held)
         if not use.waiting and is_straight(held.kernel):

@@ -2,9 +2,10 @@
 
 In: a problem with all its answers. Out: other answers for such accesses: a layout of their own, along the axis that memory
 has contiguous. The tile is converted for it, which costs a pass through shared memory; scattered elements cost a sector of 32
-bytes each. Transposes are stored so, and tiles whose loads have another axis contiguous than their stores. An atomic that has
-one element to an instruction wants neighbouring elements in neighbouring threads: L2 serves it sector by sector. Of a tile that a
-warp writes in pieces below a sector, as the sums of tensor cores are held, neighbouring lanes exchange registers instead:
+bytes each. Transposes are stored so, and tiles whose loads have another axis contiguous than their stores. What goes to memory
+one element to an instruction, an atomic or a row that is not aligned, wants neighbouring elements in neighbouring threads: L2
+is written sector by sector, be it in runs for the sake of vectors that are loaded. Of a tile that a warp writes in pieces below
+a sector, as the sums of tensor cores are held, neighbouring lanes exchange registers instead:
 
   held    axis 1: REGISTER 0 1 REGISTER REGISTER    halves: 4 lanes write 16 bytes together
   stored  axis 1: REGISTER REGISTER REGISTER 0 1    each lane 16 bytes, together 64
@@ -16,7 +17,7 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 
 from ...hardware import ACCESS_BYTES, LANE_BITS, SECTOR_BYTES, WORD_BYTES
-from ...ir.nodes import Effect, For, Kernel, Variable, While
+from ...ir.nodes import Effect, For, Kernel, Statement, Variable, While
 from ...ir.structured import assigns, is_atomic
 from ...ir.walk import in_loops, nested, statements
 from ..tiles.access_costs import side_by_side
@@ -41,7 +42,8 @@ def coalesce(
 
     `own_layout` is the best layout of a statement's accesses alone; `follow` gives the layout of what a path leads to.
     """
-    coalesce_stores(problem, kernel, own_layout, follow)
+    apart = set(statements(kernel.body)) - in_loops(kernel.body) if multiplied is None else set()
+    coalesce_stores(problem, kernel, own_layout, follow, apart)
     if multiplied is None:
         coalesce_loads(problem, kernel, own_layout)
     else:
@@ -53,8 +55,13 @@ def coalesce_stores(
     kernel: Kernel,
     own_layout: Callable[[Node], Layout],
     follow: Callable[[Layout, Path], Layout | None],
+    apart: Container[Statement],
 ) -> None:
-    """Answers anew for scattered stores, and for atomics whose results nobody reads."""
+    """Answers anew for scattered stores, and for atomics whose results nobody reads.
+
+    Rows that are not aligned are stored by neighbours in statements that stand `apart`, of loops and of products: in a loop, the
+    barriers of every trip cost more.
+    """
     for statement in statements(kernel.body):
         node = statement
         if not isinstance(statement, Effect) or node not in problem.answers:
@@ -67,10 +74,11 @@ def coalesce_stores(
             continue
         if statement.call.op == "store" and _copies(problem.answers[node]) >= MANY_COPIES:
             continue
-        if is_atomic(statement.call) and not _is_aligned(access):
-            access = replace(access, at_once=1)
-        now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
         gain = GAIN if access.at_once > 1 else GAIN_OF_ELEMENTS
+        if not _is_aligned(access) and (is_atomic(statement.call) or statement in apart):
+            access = replace(access, at_once=1)
+            gain = GAIN_OF_ELEMENTS if is_atomic(statement.call) else GAIN
+        now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
         if now < SECTOR_BYTES and _bytes_side_by_side(own, access) >= gain * now:
             problem.answers[node] = own
         elif access.at_once > 1:

@@ -18,19 +18,26 @@ it starts all loads of a thread at once, and few blocks have room.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
 
+from ...analysis.doubled_tiles import Count, Doubling
+from ...analysis.facts import Facts
 from ...hardware import REGISTER_FILE
-from ...ir.nodes import Assign, Effect, For, Kernel, Statement, Variable, While
+from ...ir.nodes import Assign, Effect, Expr, For, Kernel, Literal, Statement, Variable, While
 from ...ir.structured import assigns
-from ...ir.walk import computed_with, reachable, statements, used_variables
+from ...ir.walk import computed_with, in_loops, reachable, statements, used_variables
 from ..products.dot_plan import Dots
 from ..products.second_block import multiplies_again
 from ..staging.ring_plan import Rings
+from ..tiles.access_costs import side_by_side
 from ..tiles.held_tiles import HeldTiles
 from ..tiles.layout import Layout
 from ..tiles.layout_problem import Addresses, Problem
 from ..tiles.registers import register_count
+from .access import load_operands
 
 THREADS_AT_ONCE = 768  # on a multiprocessor: 80 registers each
 LEAST_BYTES = 16  # that a thread loads in an iteration
@@ -38,6 +45,7 @@ LEAST_BESIDE_STORES = 32  # in one that stores as well: the next one's loads sta
 ADDRESSES = 32  # registers beside those of tiles
 MUCH_LOADED = 64  # registers of a thread, without a loop
 MUCH_REDUCED = 24  # the same, where lanes reduce what they load
+MUCH_ONE_BY_ONE = 24  # elements that a thread loads by themselves, without a loop
 FEW_OTHERS = 16  # registers beside those, without a loop
 MOST_FREE_THREADS = 256  # on a multiprocessor, that may have all registers that a thread can
 
@@ -87,6 +95,29 @@ def blocks_for_reduced_loads(
     return blocks if blocks * num_threads >= THREADS_AT_ONCE else None
 
 
+def blocks_for_single_loads(
+    held: HeldTiles, problem: Problem, windowed: Set[Statement], peak: int, num_threads: int
+) -> int | None:
+    """Blocks to leave room for where a thread loads many elements by themselves that its neighbours' lie beside; None for few.
+
+    None as well in loops, where loads may bring what others have brought, as those of a stencil do, which find it in the cache,
+    and where tiles take so many registers, `peak`, that few blocks are left. What is `windowed` comes by vectors.
+    """
+    repeated = in_loops(held.kernel.body)
+    if any(assigns(statement, "load") for statement in repeated) or _share_elements(held):
+        return None
+    together = {statement.target for statement in windowed if isinstance(statement, Assign)}
+    found = (
+        layout.num_registers // _in_one_place(access, layout)
+        for tile, layout in held.layouts.items() if tile not in together
+        for access in problem.accesses.get(tile, ()) if _is_one_by_one(access, layout)
+    )  # fmt: skip
+    if (elements := sum(found)) < MUCH_ONE_BY_ONE:
+        return None
+    fit = REGISTER_FILE // ((max(elements, peak) + FEW_OTHERS) * num_threads)
+    return min(THREADS_AT_ONCE // num_threads, fit) or None
+
+
 def blocks_for_first_loads(of_all_trips: int, peak: int, num_threads: int) -> int | None:
     """Blocks to leave room for where the loads of all trips come first (`first_loads.py`), so many registers of a thread.
 
@@ -129,6 +160,62 @@ def _loops(kernel: Kernel) -> list[For | While]:
 def _wait(loops: list[For | While], waiting: Set[Statement]) -> bool:
     """Whether threads wait for each other in a loop."""
     return any(inner in waiting for loop in loops for inner in statements(loop.body))
+
+
+def _share_elements(held: HeldTiles) -> bool:
+    """Whether loads may bring what others bring: elements of the same array, moved along its rows or to other rows of a tile.
+
+    What starts somewhere else for all of a tile is taken to be apart: another row of a program, or a row that was looked up.
+    """
+    counting = Doubling(held.kernel)
+    found: dict[frozenset[Variable], list[Count]] = {}
+    for statement in statements(held.kernel.body):
+        if not assigns(statement, "load") or statement.target not in held.layouts:
+            continue
+        count = counting.count(load_operands(statement)[0])
+        if count is None:
+            return True
+        count = _with_numbers(count)
+        array = frozenset(v for part in count.parts for v in used_variables(part) if v.type.is_pointer)
+        others = found.setdefault(array, [])
+        if any(_lies_among(count, other, held.facts) for other in others):
+            return True
+        others.append(count)
+    return False
+
+
+def _with_numbers(count: Count) -> Count:
+    """The same count, with the numbers of this trip of static loops among the others."""
+    numbers = [part.value for part in count.parts if isinstance(part, Literal)]
+    parts = tuple(part for part in count.parts if not isinstance(part, Literal))
+    return replace(count, number=count.number + int(sum(numbers)), parts=parts)
+
+
+def _lies_among(count: Count, other: Count, facts: Facts) -> bool:
+    """Whether two tiles of an array may have elements in common."""
+    rows = [part for part in count.parts if part.type.is_tile]
+    others_rows = [part for part in other.parts if part.type.is_tile]
+    if Counter(rows) != Counter(others_rows) or not all(_lasts(part, facts) for part in rows):
+        return True
+    same = Counter(count.parts) == Counter(other.parts) and all(_lasts(part, facts) for part in count.parts)
+    return same and (count.number - other.number) % max(count.step, 1) == 0
+
+
+def _lasts(part: Expr, facts: Facts) -> bool:
+    """Whether an expression has one value throughout a kernel."""
+    return all(facts.assignments[variable] <= 1 for variable in used_variables(part))
+
+
+def _is_one_by_one(access: Addresses, layout: Layout) -> bool:
+    """Whether threads load elements that lie beside those of their neighbours, each by itself."""
+    axes = [axis for axis in range(layout.rank) if access.closeness(axis)]
+    alone = all(side_by_side(access, axis) == 1 and layout.run(axis) == 1 for axis in axes)
+    return access.loads and bool(axes) and alone
+
+
+def _in_one_place(access: Addresses, layout: Layout) -> int:
+    """How many elements of a thread have one place in memory, and are loaded once."""
+    return math.prod(min(access.info.constancy[axis], layout.run(axis)) for axis in range(layout.rank))
 
 
 def _is_single(access: Addresses) -> bool:

@@ -5,7 +5,8 @@ name for the uses in the other layout.
 
 A few elements more to load cost less than an exchange, in which all threads meet: the second load is on its way beside the first,
 and where a loop makes its loads ahead, it is one of them. Only what comes from memory that the kernel does not write is loaded
-twice, at places that follow from indices alone, and only if the first load has uses of its own.
+twice, at places that follow from indices alone, and only if the first load has uses of its own. What is held in runs is loaded
+by vectors, which a layout of shorter runs would take apart.
 """
 
 from __future__ import annotations
@@ -105,8 +106,9 @@ def _exchanged(kernel: Kernel, schedule: Schedule) -> Iterator[tuple[Variable, L
     for statement in statements(kernel.body):
         for conversion in schedule.conversions.get(statement, ()):
             vector, layout = conversion.variable, conversion.layout
+            held = schedule.layouts[vector]
             few = layout.num_registers <= MOST_REGISTERS
-            if vector.type.rank == 1 and few and not shuffles(schedule.layouts[vector], layout):
+            if vector.type.rank == 1 and few and held.run(0) <= layout.run(0) and not shuffles(held, layout):
                 yield vector, layout
 
 
