@@ -32,7 +32,7 @@ from ...ir.walk import computed_with, in_loops, reachable, statements, used_vari
 from ..products.dot_plan import Dots
 from ..products.second_block import multiplies_again
 from ..staging.ring_plan import Rings
-from ..tiles.access_costs import side_by_side
+from ..tiles.access_costs import own_addresses, side_by_side
 from ..tiles.held_tiles import HeldTiles
 from ..tiles.layout import Layout
 from ..tiles.layout_problem import Addresses, Problem
@@ -107,14 +107,15 @@ def blocks_for_single_loads(
     if any(assigns(statement, "load") for statement in repeated) or _share_elements(held):
         return None
     together = {statement.target for statement in windowed if isinstance(statement, Assign)}
-    found = (
-        layout.num_registers // _in_one_place(access, layout)
+    found = [
+        (layout.num_registers // _in_one_place(access, layout), own_addresses(access, layout))
         for tile, layout in held.layouts.items() if tile not in together
         for access in problem.accesses.get(tile, ()) if _is_one_by_one(access, layout)
-    )  # fmt: skip
-    if (elements := sum(found)) < MUCH_ONE_BY_ONE:
+    ]  # fmt: skip
+    elements, addresses = (sum(numbers) for numbers in zip(*found, strict=True)) if found else (0, 0)
+    if elements < MUCH_ONE_BY_ONE:
         return None
-    fit = REGISTER_FILE // ((max(elements, peak) + FEW_OTHERS) * num_threads)
+    fit = REGISTER_FILE // ((max(elements + addresses, peak) + FEW_OTHERS) * num_threads)
     return min(THREADS_AT_ONCE // num_threads, fit) or None
 
 

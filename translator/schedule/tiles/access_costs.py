@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from ...hardware import CACHE_LINE_BYTES, LANE_BITS, WARP_SIZE
-from .layout import Layout
+from .layout import REGISTER, Layout
 from .layout_problem import Addresses
 
 QUOTIENT = 16  # cycles that a division of integers takes
@@ -47,8 +47,19 @@ def _lines(access: Addresses, layout: Layout) -> int:
 
 def address_cost(access: Addresses, layout: Layout, axis: int) -> float:
     """What a thread's rows along `axis` cost on top: an address each, where only the launch knows how far apart they lie."""
-    rows = math.prod(layout.registers(one) for one in range(layout.rank) if one != axis and one not in access.steps)
-    return ADDRESS * (rows - 1)
+    return ADDRESS * (own_addresses(access, layout, axis) - 1)
+
+
+def exchange_cost(layout: Layout, axis: int) -> int:
+    """The steps in which threads combine what each has of the rows along `axis`: shuffles, and ways through shared memory."""
+    rows = math.prod(layout.registers(one) for one in range(layout.rank) if one != axis)
+    return rows * sum(bit != REGISTER for bit in layout.axes[axis])
+
+
+def own_addresses(access: Addresses, layout: Layout, axis: int | None = None) -> int:
+    """How many addresses a thread has that no numbers tell apart, of its rows along `axis` or along any that is contiguous."""
+    apart = (one for one in range(layout.rank) if one != axis and one not in access.steps)
+    return math.prod(layout.registers(one) for one in apart)
 
 
 def side_by_side(access: Addresses, axis: int) -> int:

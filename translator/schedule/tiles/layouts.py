@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ...hardware import ACCESS_BYTES, SECTOR_BYTES
 from ...ir.nodes import Assign, Call, Expr, Kernel, Statement, Use, Variable
@@ -22,12 +22,13 @@ from ..products.dot_plan import Dots
 from ..products.held_operands import Words
 from ..products.shared_tiles import SharedTile
 from ..staging.ring_plan import Rings
-from .access_costs import access_cost, address_cost, side_by_side
+from .access_costs import access_cost, address_cost, exchange_cost, side_by_side
 from .layout import Layout, blocked, drop_axis
 from .layout_problem import Addresses, Node, Path, Problem, Relation
 from .outer_tiles import operands_of, outer_layout
 from .paths import is_join, operand_axes, result_axes
 
+WORTH_LONGER = 0.75  # of what accesses and exchanges cost with runs as long as an access
 WORTH_SHORTER = 0.75  # of what accesses cost with the longest runs: caches make up for less
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 
@@ -159,7 +160,11 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
         return blocked(shape, num_threads, best_axis, run, repeats, _distances(problem, members), reduced)
 
     slices = [] if alone or any(access.repeated for access in accesses) else _loaded_in_loops(problem, members)
-    return _with_best_runs(accesses, slices, best_axis, best[1], with_runs_of)
+    chosen = _with_best_runs(accesses, slices, best_axis, best[1], with_runs_of)
+    reductions = sum(axis == best_axis for member in members for axis, _ in problem.reductions_of.get(member, ()))
+    widest = max(access.itemsize for access in accesses)
+    most = min(per_thread, padded(shape[best_axis]), ACCESS_BYTES // widest)
+    return _with_reduced_runs(accesses, reductions, best_axis, most, chosen, with_runs_of)
 
 
 def _loaded_in_loops(problem: Problem, members: Iterable[Node]) -> list[tuple[Addresses, Path]]:
@@ -197,6 +202,35 @@ def _with_best_runs(
     layouts = [with_runs_of(longest >> bits) for bits in range(longest.bit_length())]
     costs = [cost(layout) for layout in layouts]
     return layouts[costs.index(min(costs))] if min(costs) < WORTH_SHORTER * costs[0] else layouts[0]
+
+
+def _with_reduced_runs(
+    accesses: list[Addresses],
+    reductions: int,
+    axis: int,
+    longest: int,
+    chosen: Layout,
+    with_runs_of: Callable[[int], Layout],
+) -> Layout:
+    """The `chosen` layout, or one with longer runs along an axis where fewer exchanges between lanes make up for its accesses.
+
+    Of short rows that are not aligned a thread holds an element or two, so that all lanes of a warp combine each row for itself.
+    """
+    if not reductions or chosen.rank == 1:
+        return chosen
+
+    def cost(layout: Layout) -> float:
+        return sum(access_cost(access, layout) for access in accesses) + reductions * exchange_cost(layout, axis)
+
+    longer = [with_runs_of(run) for run in _doubled(2 * chosen.run(axis), longest)]
+    best = min(longer, key=cost, default=chosen)
+    return best if cost(best) < WORTH_LONGER * cost(chosen) else chosen
+
+
+def _doubled(first: int, last: int) -> Iterator[int]:
+    while first <= last:
+        yield first
+        first *= 2
 
 
 def _between(problem: Problem, node: Node, num_threads: int, per_thread: int) -> Layout:
