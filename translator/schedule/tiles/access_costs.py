@@ -8,12 +8,15 @@ Divisions of indices come on top, which neighbours of a thread often have in com
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from ...hardware import CACHE_LINE_BYTES, LANE_BITS, WARP_SIZE
-from .layout import REGISTER, Layout
+from .layout import Layout
 from .layout_problem import Addresses
 
 QUOTIENT = 16  # cycles that a division of integers takes
+SHUFFLE = 1.25  # cycles of a step in which lanes combine what they have, and of its operation
+BARRIER = 10  # cycles of a way through shared memory, to other warps
 ADDRESS = 16  # cycles that an address takes to be found and a register pair to be kept in
 
 
@@ -50,10 +53,21 @@ def address_cost(access: Addresses, layout: Layout, axis: int) -> float:
     return ADDRESS * (own_addresses(access, layout, axis) - 1)
 
 
-def exchange_cost(layout: Layout, axis: int) -> int:
-    """The steps in which threads combine what each has of the rows along `axis`: shuffles, and ways through shared memory."""
+def reduction_cost(loads: Iterable[Addresses], reductions: int, layout: Layout, axis: int) -> float:
+    """What it costs to load rows along `axis`, and to combine each `reductions` times, be it by shuffles or with other warps.
+
+    The rows of a warp lie behind one another, as short ones mostly do: how far they are apart, only the launch knows.
+    """
+    lanes = sum(0 <= bit < LANE_BITS for bits in layout.axes for bit in bits)
+    run, held = layout.run(axis), layout.num_registers
+    cost = 0.0
+    for access in loads:
+        lines = max((run << lanes) * access.itemsize / CACHE_LINE_BYTES, 1)
+        cost += held / min(run, side_by_side(access, axis)) * (1 + lines)
+    bits = layout.axes[axis]
     rows = math.prod(layout.registers(one) for one in range(layout.rank) if one != axis)
-    return rows * sum(bit != REGISTER for bit in layout.axes[axis])
+    shuffles = rows * sum(0 <= bit < LANE_BITS for bit in bits)
+    return cost + reductions * (SHUFFLE * shuffles + BARRIER * any(bit >= LANE_BITS for bit in bits))
 
 
 def own_addresses(access: Addresses, layout: Layout, axis: int | None = None) -> int:

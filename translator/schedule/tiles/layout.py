@@ -129,7 +129,7 @@ def blocked(
     for place, axis in enumerate(order):
         total, vector = bits_of(shape[axis]), vectors[axis]
         kept = sum(bits_of(shape[other]) - vectors[other] for other in order[place + 1 :] if other not in reduced)
-        left = thread_bits - next_bit - (min(kept, warp_bits) if axis in reduced and axis != fast_axis else 0)
+        left = thread_bits - next_bit - (min(kept, warp_bits) if axis in reduced else 0)
         threads = min(total - vector, max(left, 0))
         rest = total - vector - threads
         axes[axis] = (REGISTER,) * vector + tuple(range(next_bit, next_bit + threads)) + (REGISTER,) * rest

@@ -22,13 +22,14 @@ from ..products.dot_plan import Dots
 from ..products.held_operands import Words
 from ..products.shared_tiles import SharedTile
 from ..staging.ring_plan import Rings
-from .access_costs import access_cost, address_cost, exchange_cost, side_by_side
+from .access_costs import access_cost, address_cost, reduction_cost, side_by_side
 from .layout import Layout, blocked, drop_axis
 from .layout_problem import Addresses, Node, Path, Problem, Relation
 from .outer_tiles import operands_of, outer_layout
 from .paths import is_join, operand_axes, result_axes
 
-WORTH_LONGER = 0.75  # of what accesses and exchanges cost with runs as long as an access
+AS_GOOD = 1.1  # of the least cost: longer runs are fewer instructions
+WORTH_LONGER = 0.95  # of what loads and reductions cost with runs as long as an access
 WORTH_SHORTER = 0.75  # of what accesses cost with the longest runs: caches make up for less
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 
@@ -216,15 +217,14 @@ def _with_reduced_runs(
 
     Of short rows that are not aligned a thread holds an element or two, so that all lanes of a warp combine each row for itself.
     """
-    if not reductions or chosen.rank == 1:
+    loads = [access for access in accesses if access.loads]
+    if not reductions or not loads or chosen.rank == 1:
         return chosen
-
-    def cost(layout: Layout) -> float:
-        return sum(access_cost(access, layout) for access in accesses) + reductions * exchange_cost(layout, axis)
-
-    longer = [with_runs_of(run) for run in _doubled(2 * chosen.run(axis), longest)]
-    best = min(longer, key=cost, default=chosen)
-    return best if cost(best) < WORTH_LONGER * cost(chosen) else chosen
+    layouts = [chosen, *(with_runs_of(run) for run in _doubled(2 * chosen.run(axis), longest))]
+    costs = [reduction_cost(loads, reductions, layout, axis) for layout in layouts]
+    if min(costs) >= WORTH_LONGER * costs[0]:
+        return chosen
+    return [layout for layout, cost in zip(layouts, costs, strict=True) if cost <= AS_GOOD * min(costs)][-1]
 
 
 def _doubled(first: int, last: int) -> Iterator[int]:
