@@ -5,7 +5,7 @@
 //              eps: float
 //   constexpr  BLOCK_SIZE = 1024
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      x_loaded, x, w_loaded, w [1024]: 4 x 128 threads x 2 consecutive elements
+//   tiles      x_loaded, x, w_loaded, w, x_rounded [1024]: 4 x 128 threads x 2 consecutive elements
 //   numerics   rsqrt: 2 ulp
 //              /: div.full, 2 ulp, over the full range
 
@@ -16,8 +16,8 @@ constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
-constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 8 elements of a tile per thread
-constexpr int VEC = 2;                                          // consecutive elements per thread
+constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 8 elements of cols per thread
+constexpr int VEC = 2;                                          // consecutive elements of cols per thread
 constexpr int VECS = ELEMS / VEC;                               // 4
 
 // Loads N consecutive elements in one access; `source` is aligned to their size.
@@ -36,6 +36,18 @@ __device__ __forceinline__ void load_vec_bounded(T* target, const T* source, int
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = i < count && count < N ? source[i] : other;
     if (count >= N) load_vec<N>(target, source);
+}
+
+// Stores N consecutive elements in one access; `target` is aligned to their size.
+template <int N, typename T>
+__device__ __forceinline__ void store_vec(T* target, const T* source)
+{
+    static_assert(N * sizeof(T) == sizeof(unsigned), "unsigned holds N elements");
+    unsigned packet;
+    T* elements = reinterpret_cast<T*>(&packet);
+    #pragma unroll
+    for (int i = 0; i < N; ++i) elements[i] = source[i];
+    *reinterpret_cast<unsigned*>(target) = packet;
 }
 
 // Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
@@ -89,6 +101,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, int N, float eps)
 {
     __shared__ float x_squared_sum_partial[NUM_WARPS];   // partial results by warp
+    __shared__ __align__(4) half x_rounded_shared[BLOCK_SIZE];   // x_rounded on its way to other threads
     const int tid = threadIdx.x;
 
     // L11: row = tl.program_id(0)
@@ -97,6 +110,9 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
     int cols[ELEMS];
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) cols[e] = (e / VEC * NUM_THREADS + tid) * VEC + e % VEC;
+    int cols_slot[ELEMS];
+    #pragma unroll
+    for (int e = 0; e < ELEMS; ++e) cols_slot[e] = e * NUM_THREADS + tid;
     // L13: mask = cols < N    (tested where it is used)
     // L14: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
     half x_loaded[ELEMS];
@@ -126,10 +142,19 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) w[e] = __half2float(w_loaded[e]);
     // L18: tl.store(y_ptr + row * stride + cols, x * rstd * w, mask=mask)
-    half stored[ELEMS];
-    round_pairs(stored, [&](int e) { return x[e] * rstd * w[e]; });
+    half x_rounded[ELEMS];
+    round_pairs(x_rounded, [&](int e) { return x[e] * rstd * w[e]; });
+    // x_rounded moves through shared memory to the threads that use it below.
+    #pragma unroll
+    for (int v = 0; v < VECS; ++v) {
+        store_vec<VEC>(&x_rounded_shared[(v * NUM_THREADS + tid) * VEC], &x_rounded[v * VEC]);
+    }
+    __syncthreads();   // all of x_rounded is in shared memory
+    half x_rounded_moved[ELEMS];
+    #pragma unroll
+    for (int e = 0; e < ELEMS; ++e) x_rounded_moved[e] = x_rounded_shared[e * NUM_THREADS + tid];
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) {
-        if (cols[e] < N) y_ptr[static_cast<long long>(row) * stride + cols[e]] = stored[e];
+        if (cols_slot[e] < N) y_ptr[static_cast<long long>(row) * stride + cols_slot[e]] = x_rounded_moved[e];
     }
 }

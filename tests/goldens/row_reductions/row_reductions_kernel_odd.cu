@@ -18,6 +18,7 @@ constexpr int NUM_WARPS = 1;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 32
+constexpr int MIN_BLOCKS = 24;                                  // per multiprocessor: 80 registers a thread
 constexpr int COLS = 16;                                        // columns per thread: 333 padded to 512
 constexpr int VEC = 4;                                          // consecutive rows per thread
 
@@ -90,7 +91,7 @@ __device__ __forceinline__ State warp_reduce(State state)
     return state;
 }
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS)
+extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_BLOCKS)
 row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* argmax_ptr, int M, int stride)
 {
     const int tid = threadIdx.x;

@@ -15,6 +15,9 @@ from .layout import Layout
 from .layout_problem import Addresses
 
 QUOTIENT = 16  # cycles that a division of integers takes
+LINE = (
+    0.5  # of a request's cycle, for a further line of rows that a thread loads one by one: the first of a run brings it
+)
 SHUFFLE = 1.25  # cycles of a step in which lanes combine what they have, and of its operation
 BARRIER = 10  # cycles of a way through shared memory, to other warps
 ADDRESS = 16  # cycles that an address takes to be found and a register pair to be kept in
@@ -63,7 +66,7 @@ def reduction_cost(loads: Iterable[Addresses], reductions: int, layout: Layout, 
     cost = 0.0
     for access in loads:
         lines = max((run << lanes) * access.itemsize / CACHE_LINE_BYTES, 1)
-        cost += held / min(run, side_by_side(access, axis)) * (1 + lines)
+        cost += held / min(run, side_by_side(access, axis)) * (1 + lines * LINE)
     bits = layout.axes[axis]
     rows = math.prod(layout.registers(one) for one in range(layout.rank) if one != axis)
     shuffles = rows * sum(0 <= bit < LANE_BITS for bit in bits)

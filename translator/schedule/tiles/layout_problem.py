@@ -86,6 +86,7 @@ class Problem:
       boxes: where threads take tiles from that tensor copies have brought.
       steps: what has been found of pointers.
       moving: the axes along which the trips of a loop move a load; none beside products.
+      looped: what reductions in loops result in.
     """
 
     target: Target
@@ -100,6 +101,7 @@ class Problem:
     reductions_of: dict[Node, list[tuple[int, Variable]]] = field(default_factory=dict)
     steps: dict[Variable, Steps] = field(default_factory=dict)
     moving: dict[Variable, frozenset[int]] = field(default_factory=dict)
+    looped: set[Variable] = field(default_factory=set)
 
     def index(self) -> None:
         """Fills the tables by tile, once everything is collected."""
@@ -186,6 +188,7 @@ def _collect_structure(
     targets = statement.targets if isinstance(statement, Assign) else ()
     if expr.op == "reduce" and expr.attribute("axis") is not None:
         problem.reductions += [(node, expr.attribute("axis"), target) for target in targets if target.type.is_tile]
+        problem.looped.update(targets if repeated else ())
 
 
 def tile_uses(expr: Expr, facts: Facts) -> Iterator[tuple[Variable, Path]]:

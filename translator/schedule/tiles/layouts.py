@@ -9,7 +9,7 @@ choices meet, the tile is converted for that statement.
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ...hardware import ACCESS_BYTES, SECTOR_BYTES
@@ -154,7 +154,10 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
             if (contiguous, run, access.closeness(axis)) > best:
                 best_axis, best = axis, (contiguous, run, access.closeness(axis))
 
+    reductions = _reductions_of_loads(problem, members, accesses)
     reduced = {axis for member in members for axis, _ in problem.reductions_of.get(member, ())}
+    if best_axis not in reductions:
+        reduced.discard(best_axis)
 
     def with_runs_of(run: int) -> Layout:
         repeats = _repeats(problem, node, best_axis, per_thread // run)
@@ -162,10 +165,16 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
 
     slices = [] if alone or any(access.repeated for access in accesses) else _loaded_in_loops(problem, members)
     chosen = _with_best_runs(accesses, slices, best_axis, best[1], with_runs_of)
-    reductions = sum(axis == best_axis for member in members for axis, _ in problem.reductions_of.get(member, ()))
     widest = max(access.itemsize for access in accesses)
     most = min(per_thread, padded(shape[best_axis]), ACCESS_BYTES // widest)
-    return _with_reduced_runs(accesses, reductions, best_axis, most, chosen, with_runs_of)
+    return _with_reduced_runs(accesses, reductions[best_axis], best_axis, most, chosen, with_runs_of)
+
+
+def _reductions_of_loads(problem: Problem, members: Iterable[Node], accesses: Iterable[Addresses]) -> Counter[int]:
+    """How many reductions follow each load, by axis: of what a loop loads and only adds up, none does."""
+    repeated = any(access.repeated for access in accesses)
+    found = ((axis, target) for member in members for axis, target in problem.reductions_of.get(member, ()))
+    return Counter(axis for axis, target in found if not repeated or target in problem.looped)
 
 
 def _loaded_in_loops(problem: Problem, members: Iterable[Node]) -> list[tuple[Addresses, Path]]:
