@@ -114,7 +114,7 @@ def of_rows(x_ptr, rows_ptr, out_ptr, M: tl.constexpr, T: tl.constexpr, BLOCK_M:
 
 
 def test_a_remark_on_a_test_of_several_rows_names_a_constant_of_the_file() -> None:
-    text = of_rows.translate("*fp32:16, *i32:16, *fp32:16, 32, 512, 16").source
+    text = of_rows.translate("*fp32:16, *i32:16, *fp32:16, 32, 512, 16", num_warps=1).source
     assert "// One test for BLOCK_M elements: M and the index of the first are multiples of BLOCK_M." in text
     file = Generated(text, Path(__file__).read_text(encoding="utf-8"), "of_rows")
     assert [*comments_name_what_there_is(file)] == []
