@@ -163,11 +163,12 @@ def _in_blocks(request: _Request) -> Plan:
             smaller = _with_room(replace(request, target=half_of(request.target), blocks=2))
             return smaller if serves_two(smaller.schedule, found.schedule) else found
     if wants_more_blocks(found.schedule, found.unit.shared_bytes) and not _takes_turns(found):
-        in_turns = _planned(replace(request, sharing=Sharing.AREAS), _stages_of(found.schedule.rings))
-        if isinstance(in_turns, Plan) and has_more_blocks(
-            in_turns.schedule, in_turns.unit.shared_bytes, found.unit.shared_bytes
-        ):
-            return in_turns
+        for sharing in (Sharing.AREAS, Sharing.NESTED):
+            in_turns = _planned(replace(request, sharing=sharing), _stages_of(found.schedule.rings))
+            if isinstance(in_turns, Plan) and has_more_blocks(
+                in_turns.schedule, in_turns.unit.shared_bytes, found.unit.shared_bytes
+            ):
+                return in_turns
     return found
 
 
@@ -197,7 +198,7 @@ def _with_room(request: _Request) -> Plan:
         apart = replace(request, sharing=Sharing.NONE)
         found = _with_most_stages(partial(_planned, apart), rings.LEAST_STAGES, most)
         if isinstance(found, Plan):
-            return found
+            return _with_more_stages(request, found, most)
     least = 1 if request.blocks == 1 else rings.LEAST_STAGES  # 1, without rings, where nothing else fits
     found = _with_most_stages(partial(_planned, request), least, most)
     if isinstance(found, _NoRoom):
@@ -207,6 +208,15 @@ def _with_room(request: _Request) -> Plan:
         if isinstance(plain, Plan) and found.schedule.in_shared < plain.schedule.in_shared:
             return plain
     return found
+
+
+def _with_more_stages(request: _Request, apart: Plan, most: int) -> Plan:
+    """The plan with more stages, of those asked for, where what moves between threads can have the memory of a ring behind it."""
+    stages = _stages_of(apart.schedule.rings)
+    if not apart.schedule.conversions or not apart.schedule.rings.rings or stages >= request.options.num_stages:
+        return apart
+    nested = _with_most_stages(partial(_planned, replace(request, sharing=Sharing.NESTED)), stages + 1, most)
+    return nested if isinstance(nested, Plan) and _stages_of(nested.schedule.rings) > stages else apart
 
 
 def _with_most_stages(plan: Callable[[int], Plan | _NoRoom], least: int, most: int) -> Plan | _NoRoom:

@@ -79,24 +79,27 @@ def test_every_line_is_quoted_once(num_warps: int) -> None:
 
 
 @triton.jit
-def blocks_of_rows(x_ptr, total_ptr, place_ptr, M, ROWS: tl.constexpr, N: tl.constexpr):
-    for start in range(0, M, ROWS):
-        rows = start + tl.arange(0, ROWS)
-        x = tl.load(x_ptr + rows[:, None] * N + tl.arange(0, N)[None, :], mask=(rows < M)[:, None], other=0.0)
-        scaled = x / tl.max(x, axis=1)[:, None]
-        tl.store(total_ptr + rows, tl.sum(scaled, axis=1), mask=rows < M)
-        tl.store(place_ptr + rows, tl.argmax(x, axis=1), mask=rows < M)
+def blocks_of_rows(x_ptr, total_ptr, place_ptr, M, ROWS: tl.constexpr, N: tl.constexpr, BLOCK: tl.constexpr):
+    rows, cols = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, BLOCK)
+    total, largest = tl.zeros((ROWS, BLOCK), tl.float32), tl.zeros((ROWS, BLOCK), tl.float32)
+    for start in range(0, N, BLOCK):
+        x = tl.load(x_ptr + rows[:, None] * N + start + cols[None, :], mask=(rows < M)[:, None], other=0.0)
+        total += x
+        largest = tl.maximum(largest, x)
+    tl.store(total_ptr + rows, tl.sum(total / tl.max(largest, axis=1)[:, None], axis=1), mask=rows < M)
+    tl.store(place_ptr + rows, tl.argmax(largest, axis=1), mask=rows < M)
 
 
 @pytest.mark.parametrize("rows", (2, 4))
 def test_a_thread_s_rows_are_reduced_over_the_block_together(run_everywhere: Any, rows: int) -> None:
+    """All warps load each row together, for the loop only adds it up; so each of them has a part of all rows."""
     x = np.random.default_rng(8).uniform(1, 2, (7, 1024)).astype(np.float32)
-    found = np.zeros(7, np.float32), np.zeros(7, np.int32)
-    _, total, place = run_everywhere(blocks_of_rows, (1,), x, *found, 7, ROWS=rows, N=1024, tolerance=1e-5)
+    found, sides = (np.zeros(7, np.float32), np.zeros(7, np.int32)), {"ROWS": rows, "N": 1024, "BLOCK": 256}
+    _, total, place = run_everywhere(blocks_of_rows, (-(-7 // rows),), x, *found, 7, **sides, tolerance=1e-5)
     wide = x.astype(np.float64)
     assert np.allclose(total, (wide / wide.max(axis=1, keepdims=True)).sum(axis=1), rtol=1e-5)
-    assert np.array_equal(place, x.argmax(axis=1))
-    source = blocks_of_rows.translate(f"*fp32, *fp32, *i32, i32, {rows}, 1024", num_warps=4).source
+    assert np.array_equal(place, x.reshape(7, 4, 256).max(1).argmax(axis=1))
+    source = blocks_of_rows.translate(f"*fp32, *fp32, *i32, i32, {rows}, 1024, 256", num_warps=4).source
     assert source.count("    block_reduce_rows<") == 3
 
 

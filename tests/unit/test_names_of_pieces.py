@@ -76,24 +76,27 @@ def test_sums_and_extrema_are_called_after_what_they_are_of() -> None:
 
 
 @triton.jit
-def both_of_rows(x_ptr, y_ptr, mean_ptr, out_ptr, ROWS: tl.constexpr, N: tl.constexpr):
-    rows, cols = tl.arange(0, ROWS), tl.arange(0, N)
-    x = tl.load(x_ptr + rows[:, None] * N + cols[None, :])
-    y = tl.load(y_ptr + rows[:, None] * N + cols[None, :])
-    tl.store(mean_ptr + rows, tl.sum(x, 1))
-    tl.store(out_ptr + rows, tl.sum(x * y, 1) / N)
+def both_of_rows(x_ptr, y_ptr, mean_ptr, out_ptr, ROWS: tl.constexpr, N: tl.constexpr, BLOCK: tl.constexpr):
+    rows, cols = tl.arange(0, ROWS), tl.arange(0, BLOCK)
+    all_x, all_xy = tl.zeros((ROWS, BLOCK), tl.float32), tl.zeros((ROWS, BLOCK), tl.float32)
+    for start in range(0, N, BLOCK):
+        x = tl.load(x_ptr + rows[:, None] * N + start + cols[None, :])
+        y = tl.load(y_ptr + rows[:, None] * N + start + cols[None, :])
+        all_x += x
+        all_xy += x * y
+    tl.store(mean_ptr + rows, tl.sum(all_x, 1))
+    tl.store(out_ptr + rows, tl.sum(all_xy, 1) / N)
 
 
 def test_what_was_reduced_together_is_read_where_it_lies(run_everywhere: Any) -> None:
     """An array was a copy of each field; of a tile that is stored as it is there still is one, for the vectors."""
-    text = both_of_rows.translate("*fp32:16, *fp32:16, *fp32:16, *fp32:16, 4, 512").source
-    assert "divide(sums[r].x_y_sum, N)" in text and "float x_y_sum[" not in text
-    assert "x_sum[r] = sums[r].x_sum;" in text and "store_vec<ROW_VEC>(mean_ptr, x_sum);" in text
+    text = both_of_rows.translate("*fp32:16, *fp32:16, *fp32:16, *fp32:16, 4, 1024, 512").source
+    assert "divide(sums[r].all_xy_sum, N)" in text and "float all_xy_sum[" not in text
+    assert "all_x_sum[r] = sums[r].all_x_sum;" in text and "store_vec<ROW_VEC>(mean_ptr, all_x_sum);" in text
     rng = np.random.default_rng(2)
     x, y = (rng.standard_normal((4, 512)).astype(np.float32) for _ in range(2))
-    *_, mean, out = run_everywhere(
-        both_of_rows, (1,), x, y, np.zeros(4, np.float32), np.zeros(4, np.float32), 4, 512, tolerance=1e-4
-    )
+    found, sides = (np.zeros(4, np.float32), np.zeros(4, np.float32)), {"ROWS": 4, "N": 512, "BLOCK": 128}
+    *_, mean, out = run_everywhere(both_of_rows, (1,), x, y, *found, **sides, tolerance=1e-4)
     assert np.allclose(mean, x.sum(1), atol=1e-3) and np.allclose(out, (x * y).sum(1) / 512, atol=1e-4)
 
 

@@ -117,7 +117,7 @@ def test_every_layout(layouts: str, arch: str, monkeypatch: pytest.MonkeyPatch) 
     assert "wgmma_wait<0>" in artifact.source or arch == "sm_80"
 
 
-@pytest.mark.parametrize("dtype", ("bf16", "e4m3", "int8", "fp32"))
+@pytest.mark.parametrize("dtype", ("bf16", "e4m3", "int8"))
 def test_every_size_of_elements(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     source = Product((66, 35, 99), "NT", dtype, spare=(3, 0), offsets=(1, 5)).run(monkeypatch).source
     assert source.count(" copy_rows<") == 2
@@ -198,7 +198,10 @@ def test_stages_of_rows() -> None:
         (ring,) = found.schedule.rings.rings
         assert ring.stages == stages and {tile.stages for tile in found.schedule.staged.values()} == {2}
         rows = (stages - 1) * (128 * (64 + 8) + 64 * (128 + 8)) * 2
-        assert found.artifact.shared_bytes == 2 * (128 * 64 + 64 * 128) * 2 + rows
+        beside = found.artifact.shared_bytes - (2 * (128 * 64 + 64 * 128) * 2 + rows)
+        assert beside == (128 * 128 * 4 if stages == 3 else 0), (
+            "sums move through the ring where a block or a stage needs the room"
+        )
     (ring,) = planned(signature("NN", "128, 128, 128"), num_warps=8).schedule.rings.rings
     assert ring.rows and ring.stages == 2, "three do not fit"
 

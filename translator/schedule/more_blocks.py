@@ -26,12 +26,12 @@ def wants_more_blocks(schedule: Schedule, shared_bytes: int) -> bool:
 
 
 def has_more_blocks(sharing: Schedule, shared_bytes: int, before: int) -> bool:
-    """Whether half as many blocks again run at once, where each takes so many bytes of shared memory, and took `before`.
+    """Whether a third more blocks run at once, where each takes so many bytes of shared memory, and took `before`.
 
-    Seven blocks in place of six are not worth their barriers.
+    Seven blocks in place of six are not worth their barriers, four in place of three are.
     """
     blocks = min(_blocks_with(shared_bytes, sharing.target), sharing.blocks_by_registers)
-    return 2 * blocks >= 3 * _blocks_with(before, sharing.target)
+    return 3 * blocks >= 4 * _blocks_with(before, sharing.target)
 
 
 def _blocks_with(shared_bytes: int, target: Target) -> int:

@@ -23,10 +23,11 @@ constexpr int NUM_WARPS = 8;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
-constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
-constexpr int VEC = 2;                                          // consecutive columns per thread
-constexpr int ROWS = 2;                                         // rows of a tile per thread
+constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
+constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of accumulator per thread
+constexpr int VEC = 2;                                          // consecutive columns of accumulator
+constexpr int VECS = COLS / VEC;                                // 32
+constexpr int ROWS = 2;                                         // rows of accumulator per thread
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 // of tiles with unaligned rows: one is read while the next is written
 constexpr int ALIGNED_STAGES = 2;
@@ -37,6 +38,29 @@ constexpr int A_PART = BLOCK_M / 2 * BLOCK_K;                   // elements of a
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
 constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box of b to the next
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
+
+// Stores N consecutive elements in one access; `target` is aligned to their size.
+template <int N, typename T>
+__device__ __forceinline__ void store_vec(T* target, const T* source)
+{
+    static_assert(N * sizeof(T) == sizeof(unsigned), "unsigned holds N elements");
+    unsigned packet;
+    T* elements = reinterpret_cast<T*>(&packet);
+    #pragma unroll
+    for (int i = 0; i < N; ++i) elements[i] = source[i];
+    *reinterpret_cast<unsigned*>(target) = packet;
+}
+
+// Stores an element if `inside`, in one predicated instruction.
+__device__ __forceinline__ void store_if(half* target, half value, bool inside)
+{
+    asm volatile("{\n\t"
+                 ".reg .pred inside;\n\t"
+                 "setp.ne.b32 inside, %2, 0;\n\t"
+                 "@inside st.global.u16 [%0], %1;\n\t"
+                 "}"
+                 :: "l"(target), "h"(__half_as_ushort(value)), "r"(static_cast<int>(inside)) : "memory");
+}
 
 // Rounds the floats of `source`, two at a time: a pair shares a register from the start.
 template <int N>
@@ -242,10 +266,15 @@ __device__ __forceinline__ void wgmma_m64n256k16(float (*acc)[64], unsigned long
 }
 
 struct alignas(1024) SharedArrays {
-    alignas(1024) half a[ALIGNED_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
-    alignas(1024) half b[ALIGNED_STAGES][BLOCK_K * BLOCK_N];   // 128-byte swizzle
-    alignas(16) half a_rows[ROW_STAGES][BLOCK_M * (BLOCK_K + CHUNK)];   // as they lie in memory
-    alignas(16) half b_rows[ROW_STAGES][BLOCK_K * (BLOCK_N + CHUNK)];   // as they lie in memory
+    union {   // one memory: no two of these are in use at the same time
+        struct {
+            alignas(1024) half a[ALIGNED_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
+            alignas(1024) half b[ALIGNED_STAGES][BLOCK_K * BLOCK_N];   // 128-byte swizzle
+            alignas(16) half a_rows[ROW_STAGES][BLOCK_M * (BLOCK_K + CHUNK)];   // as they lie in memory
+            alignas(16) half b_rows[ROW_STAGES][BLOCK_K * (BLOCK_N + CHUNK)];   // as they lie in memory
+        } for_a;
+        alignas(4) half c_shared[BLOCK_M][BLOCK_N];   // c on its way to other threads
+    };
 };
 static_assert(sizeof(SharedArrays) == 202752, "the launch line in the header above");
 
@@ -255,16 +284,17 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
 {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
-    auto& a = shared.a;
-    auto& b = shared.b;
-    auto& a_rows = shared.a_rows;
-    auto& b_rows = shared.b_rows;
+    auto& a = shared.for_a.a;
+    auto& b = shared.for_a.b;
+    auto& a_rows = shared.for_a.a_rows;
+    auto& b_rows = shared.for_a.b_rows;
+    auto& c_shared = shared.c_shared;
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
-    const int row = warp * 16 + lane / 4;   // this thread's first row
+    const int col = tid % COL_THREADS;   // this thread's place along the columns of accumulator
+    const int row = warp * 16 + lane / 4;   // this thread's first row of accumulator
     const int warpgroup = tid / WARPGROUP_SIZE;
 
     // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they read from
@@ -363,26 +393,33 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     for (int r = 0; r < ROWS; ++r) round_pairs(c[r], accumulator[r]);
 
     // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
-    int offs_cm[ROWS];
+    int offs_cm[BLOCK_M];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) offs_cm[r] = pid_m * BLOCK_M + row + r * 8;
+    for (int r = 0; r < BLOCK_M; ++r) offs_cm[r] = pid_m * BLOCK_M + r;
     // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    int offs_cn[COLS];
-    #pragma unroll
-    for (int j = 0; j < COLS; ++j) {
-        offs_cn[j] = pid_n * BLOCK_N + (j / VEC * COL_THREADS + col) * VEC + j % VEC;
-    }
+    const int offs_cn = pid_n * BLOCK_N + tid;
     // L51: c_ptrs = c_ptr + stride_cm * offs_cm[:, None] + stride_cn * offs_cn[None, :]
     //         (formed where it is used)
     // L52: c_mask = (offs_cm[:, None] < M) & (offs_cn[None, :] < N)    (tested where it is used)
     // L53: tl.store(c_ptrs, c, mask=c_mask)
+    // c moves through shared memory to the threads that use it below; the exclusive or spreads a warp's
+    // accesses over the banks.
+    __syncthreads();   // everyone has read a, whose memory c_shared takes
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         #pragma unroll
-        for (int j = 0; j < COLS; ++j) {
-            if (offs_cm[r] < M && offs_cn[j] < N) {
-                c_ptr[static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[j]] = c[r][j];
-            }
+        for (int v = 0; v < VECS; ++v) {
+            store_vec<VEC>(&c_shared[row + r * 8][(v * COL_THREADS + col) * VEC ^ tid / 4 % 8 * 8],
+                           &c[r][v * VEC]);
         }
+    }
+    __syncthreads();   // all of c is in shared memory
+    half c_moved[BLOCK_M];
+    #pragma unroll
+    for (int r = 0; r < BLOCK_M; ++r) c_moved[r] = c_shared[r][tid ^ r % 8 * 8];
+    #pragma unroll
+    for (int r = 0; r < BLOCK_M; ++r) {
+        store_if(c_ptr + static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn, c_moved[r],
+                 offs_cm[r] < M && offs_cn < N);
     }
 }

@@ -35,18 +35,25 @@ def declare_rows(context: Context, statement: Assign) -> str:
     """Asks for the arrays of a tile; returns the tile's name."""
     target = statement.target
     tile = context.schedule.staged[target]
-    element, name = ctype(target.type), context.names.variable(target)
+    element, name = ctype(target.type), context.shared.tile_name(target)
     lines, width = (side_text(context, tile.shape[axis]) for axis in (tile.slow, tile.fast))
     count = aligned_stages(context)
     size = tile.stage_bytes * tile.stages
     alignment = SWIZZLE_ALIGNMENT if tile.swizzle else CHUNK_BYTES
     shared = Shared(name, element, f"[{count}][{multiplied((lines, width)).text}]", size, tile_comment(tile), alignment)
-    context.shared.arrays.setdefault((target, "staged"), shared)
+    context.shared.scratch(target, "staged", shared)
     chunk = chunk_elements(context, tile, target, name.upper())
     dimensions = f"[{row_stages(context, target)}][{lines.within(13)} * ({width.within(12)} + {chunk})]"
     size = (_ring(context, target).stages - 1) * _rows_bytes(tile)
-    rows = Shared(rows_name(context, statement), element, dimensions, size, "as they lie in memory", CHUNK_BYTES)
-    context.shared.arrays.setdefault((target, "rows"), rows)
+    rows = Shared(
+        context.shared.of_tile(rows_name(context, statement), target),
+        element,
+        dimensions,
+        size,
+        "as they lie in memory",
+        CHUNK_BYTES,
+    )
+    context.shared.scratch(target, "rows", rows)
     return name
 
 

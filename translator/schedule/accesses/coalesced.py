@@ -17,7 +17,7 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 
 from ...hardware import ACCESS_BYTES, LANE_BITS, SECTOR_BYTES, WORD_BYTES
-from ...ir.nodes import Effect, For, Kernel, Statement, Variable, While
+from ...ir.nodes import Effect, For, Kernel, Variable, While
 from ...ir.structured import assigns, is_atomic
 from ...ir.walk import in_loops, nested, statements
 from ..tiles.access_costs import side_by_side
@@ -42,8 +42,7 @@ def coalesce(
 
     `own_layout` is the best layout of a statement's accesses alone; `follow` gives the layout of what a path leads to.
     """
-    apart = set(statements(kernel.body)) - in_loops(kernel.body) if multiplied is None else set()
-    coalesce_stores(problem, kernel, own_layout, follow, apart)
+    coalesce_stores(problem, kernel, own_layout, follow)
     if multiplied is None:
         coalesce_loads(problem, kernel, own_layout)
     else:
@@ -55,13 +54,12 @@ def coalesce_stores(
     kernel: Kernel,
     own_layout: Callable[[Node], Layout],
     follow: Callable[[Layout, Path], Layout | None],
-    apart: Container[Statement],
 ) -> None:
     """Answers anew for scattered stores, and for atomics whose results nobody reads.
 
-    Rows that are not aligned are stored by neighbours in statements that stand `apart`, of loops and of products: in a loop, the
-    barriers of every trip cost more.
+    Rows that are not aligned are stored by neighbours, but in loops, where the barriers of every trip cost more.
     """
+    repeated = in_loops(kernel.body)
     for statement in statements(kernel.body):
         node = statement
         if not isinstance(statement, Effect) or node not in problem.answers:
@@ -75,7 +73,7 @@ def coalesce_stores(
         if statement.call.op == "store" and _copies(problem.answers[node]) >= MANY_COPIES:
             continue
         gain = GAIN if access.at_once > 1 else GAIN_OF_ELEMENTS
-        if not _is_aligned(access) and (is_atomic(statement.call) or statement in apart):
+        if not _is_aligned(access) and (is_atomic(statement.call) or statement not in repeated):
             access = replace(access, at_once=1)
             gain = GAIN_OF_ELEMENTS if is_atomic(statement.call) else GAIN
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)

@@ -169,7 +169,8 @@ def _share_elements(held: HeldTiles) -> bool:
     What starts somewhere else for all of a tile is taken to be apart: another row of a program, or a row that was looked up.
     """
     counting = Doubling(held.kernel)
-    found: dict[frozenset[Variable], list[Count]] = {}
+    rows_of: dict[object, object] = {}
+    places = set[object]()
     for statement in statements(held.kernel.body):
         if not assigns(statement, "load") or statement.target not in held.layouts:
             continue
@@ -178,11 +179,22 @@ def _share_elements(held: HeldTiles) -> bool:
             return True
         count = _with_numbers(count)
         array = frozenset(v for part in count.parts for v in used_variables(part) if v.type.is_pointer)
-        others = found.setdefault(array, [])
-        if any(_lies_among(count, other, held.facts) for other in others):
+        rows = [part for part in count.parts if part.type.is_tile]
+        first = array not in rows_of
+        known = rows_of.setdefault(array, _counted(rows))
+        if not first and (known != _counted(rows) or not all(_lasts(part, held.facts) for part in rows)):
             return True
-        others.append(count)
+        if all(_lasts(part, held.facts) for part in count.parts):
+            place = (array, _counted(count.parts), count.step, count.number % max(count.step, 1))
+            if place in places:
+                return True
+            places.add(place)
     return False
+
+
+def _counted(parts: Iterable[Expr]) -> frozenset[tuple[Expr, int]]:
+    """The parts of a sum, in whatever order they are added."""
+    return frozenset(Counter(parts).items())
 
 
 def _with_numbers(count: Count) -> Count:
@@ -190,16 +202,6 @@ def _with_numbers(count: Count) -> Count:
     numbers = [part.value for part in count.parts if isinstance(part, Literal)]
     parts = tuple(part for part in count.parts if not isinstance(part, Literal))
     return replace(count, number=count.number + int(sum(numbers)), parts=parts)
-
-
-def _lies_among(count: Count, other: Count, facts: Facts) -> bool:
-    """Whether two tiles of an array may have elements in common."""
-    rows = [part for part in count.parts if part.type.is_tile]
-    others_rows = [part for part in other.parts if part.type.is_tile]
-    if Counter(rows) != Counter(others_rows) or not all(_lasts(part, facts) for part in rows):
-        return True
-    same = Counter(count.parts) == Counter(other.parts) and all(_lasts(part, facts) for part in count.parts)
-    return same and (count.number - other.number) % max(count.step, 1) == 0
 
 
 def _lasts(part: Expr, facts: Facts) -> bool:

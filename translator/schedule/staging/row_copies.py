@@ -9,25 +9,32 @@ In: a load of a loop. Out: the `row_load` that takes its place.
 
 from __future__ import annotations
 
+import math
+
 from ...analysis.box_dimensions import BoxDim, BoxKind
 from ...analysis.boxes import Box, find_box
 from ...analysis.parameter_text import parameter_text
-from ...hardware import CHUNK_BYTES
+from ...hardware import CHUNK_BYTES, WARP_SIZE, WORD_BYTES
 from ...ir.nodes import Assign, Call, Expr, For, Literal, Use
 from ...ir.types import ValueType, symbol_of
 from ...ir.walk import used_variables
 from ...language.dtypes import int32, int64
 from .ring_plan import RingPlan
 
+MOST_REGISTERS = 160  # of a thread, for sums and for what it copies word by word
+
 
 def row_load(plan: RingPlan, statement: Assign, loop: For) -> Call | None:
     """The copy of rows that takes the place of a load, in terms of the loop's variable and of what the loop does not change.
 
-    None where the load is no box, and where threads can copy it in whole chunks as it is.
+    None where the load is no box, where threads can copy it in whole chunks as it is, and where they can copy it element by
+    element: `cp.async` takes words, each of which needs an address.
     """
     call = statement.value
     tile = plan.dots.staged[statement.target]
     if not isinstance(call, Call) or len(tile.shape) != 2 or _in_whole_chunks(plan, statement, call):
+        return None
+    if tile.itemsize >= WORD_BYTES and _has_few(plan):
         return None
     box = find_box(statement, plan.given.kernel, plan.given.facts, plan.given.induction, BoxKind(mapped=False))
     if not isinstance(box, Box) or box.dims[0].axis != tile.fast or (box.guards and not plan.given.options.guards):
@@ -56,6 +63,14 @@ def _in_whole_chunks(plan: RingPlan, statement: Assign, call: Call) -> bool:
     pointer = plan.given.induction.value_at(call.args[0], statement) or call.args[0]
     info = plan.given.facts.at(statement).info(pointer)
     return min(info.contiguity[tile.fast] * tile.itemsize, info.divisibility[tile.fast]) >= CHUNK_BYTES
+
+
+def _has_few(plan: RingPlan) -> bool:
+    """Whether threads have registers for the places of all elements that they copy, beside their sums."""
+    threads = plan.given.options.num_warps * WARP_SIZE
+    copied = sum(math.prod(tile.shape) for tile in plan.dots.staged.values()) // threads
+    sums = max((one.layout.num_registers for one in plan.dots.plans.values()), default=0)
+    return copied + sums <= MOST_REGISTERS
 
 
 def _product(start: Expr, stride: Expr) -> Expr:

@@ -1,0 +1,76 @@
+"""Products of matrices whose rows are not aligned: how they are copied, and how the result is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+
+
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    k, inside = tl.arange(0, BK), (m[:, None] < M) & (n[None, :] < N)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        left = start + k < K
+        a = tl.load(a_ptr + m[:, None] * K + start + k[None, :], mask=(m[:, None] < M) & left[None, :], other=0.0)
+        b = tl.load(b_ptr + (start + k)[:, None] * N + n[None, :], mask=left[:, None] & (n[None, :] < N), other=0.0)
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc.to(c_ptr.dtype.element_ty), mask=inside)
+
+
+def translated(element: str, tile: str, num_warps: int = 4) -> Any:
+    pointers = ", ".join([f"*{element}:16"] * 3)
+    return product.translate(f"{pointers}, i32, i32, i32, {tile}", arch="sm_90a", num_warps=num_warps)
+
+
+def test_the_result_goes_to_neighbours() -> None:
+    """The halves of a thread's sums lie 8 bytes apart: each store would write pieces of 8 sectors."""
+    source = translated("fp16", "64, 64, 32").source
+    assert "acc_rounded_shared" in source
+    assert "int n = program_y * BN + tile_col;" in source, "a warp has 32 neighbours of a row"
+
+
+@pytest.mark.parametrize(("tile", "num_warps", "shared_bytes"), [("64, 128, 64", 8, 102400), ("128, 64, 32", 4, 54272)])
+def test_it_takes_the_memory_of_the_copies_where_that_leaves_room_for_a_block(
+    tile: str, num_warps: int, shared_bytes: int
+) -> None:
+    artifact = translated("fp16", tile, num_warps)
+    assert artifact.shared_bytes == shared_bytes, "that of the copies alone"
+    assert "// everyone has read a, whose memory acc_rounded_shared takes" in artifact.source
+
+
+def test_words_are_copied_one_by_one_where_registers_have_room() -> None:
+    """Beside 128 sums a thread would find 64 addresses anew in each trip: there rows are copied as they lie in memory."""
+    words, rows = translated("fp32", "64, 64, 32").source, translated("fp32", "128, 128, 32").source
+    assert "cp_async_4(" in words and "copy_rows" not in words
+    assert "cp_async_4(" not in rows and "copy_rows" in rows
+    assert "copy_rows" in translated("fp16", "64, 64, 32").source, "no asynchronous copy takes halves"
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float16, 2e-2), (np.float32, 2e-2)])
+@pytest.mark.parametrize("tile", [(64, 64, 32), (32, 128, 16)])
+def test_products_are_right(dtype: Any, tolerance: float, tile: tuple[int, ...], run_everywhere: Any) -> None:
+    rng = np.random.default_rng(sum(tile))
+    a, b = rng.normal(size=(70, 45)).astype(dtype), rng.normal(size=(45, 51)).astype(dtype)
+    sides = dict(zip(("BM", "BN", "BK"), tile, strict=True))
+    grid = (-(-70 // tile[0]), -(-51 // tile[1]))
+    c = run_everywhere(product, grid, a, b, np.full((70, 51), 9, dtype), 70, 51, 45, **sides, tolerance=tolerance)[2]
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=tolerance, atol=0.05)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_no_thread_reads_what_others_have_overwritten(
+    dtype: Any, run_everyhow: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    tile = {"BM": 128, "BN": 64, "BK": 32}
+    assert "union" in translated("fp16" if dtype == np.float16 else "fp32", "128, 64, 32").source
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(70, 75)).astype(dtype), rng.normal(size=(75, 51)).astype(dtype)
+    for *_, c, _, _, _ in run_everyhow(product, (1, 1), (a, b, np.zeros((70, 51), dtype), 70, 51, 75), **tile):
+        np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=2e-2, atol=0.05)
