@@ -207,13 +207,14 @@ def _with_room(request: _Request) -> Plan:
         plain = _planned(request, 1)  # accumulators come before what threads load ahead: they would be in local memory
         if isinstance(plain, Plan) and found.schedule.in_shared < plain.schedule.in_shared:
             return plain
-    return found
+    return _with_more_stages(request, found, most) if request.sharing is Sharing.AREAS else found
 
 
 def _with_more_stages(request: _Request, apart: Plan, most: int) -> Plan:
     """The plan with more stages, of those asked for, where what moves between threads can have the memory of a ring behind it."""
     stages = _stages_of(apart.schedule.rings)
-    if not apart.schedule.conversions or not apart.schedule.rings.rings or stages >= request.options.num_stages:
+    schedule = apart.schedule
+    if not schedule.conversions or not schedule.dots or stages >= request.options.num_stages:
         return apart
     nested = _with_most_stages(partial(_planned, replace(request, sharing=Sharing.NESTED)), stages + 1, most)
     return nested if isinstance(nested, Plan) and _stages_of(nested.schedule.rings) > stages else apart
