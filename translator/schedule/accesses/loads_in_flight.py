@@ -40,6 +40,7 @@ from ..tiles.registers import register_count
 from .access import load_operands
 
 THREADS_AT_ONCE = 768  # on a multiprocessor: 80 registers each
+LEAST_THREADS = 384  # on a multiprocessor: fewer that load all at once do not hide each other's waiting
 LEAST_BYTES = 16  # that a thread loads in an iteration
 LEAST_BESIDE_STORES = 32  # in one that stores as well: the next one's loads stay behind that
 ADDRESSES = 32  # registers beside those of tiles
@@ -116,7 +117,8 @@ def blocks_for_single_loads(
     if elements < MUCH_ONE_BY_ONE:
         return None
     fit = REGISTER_FILE // ((max(elements + addresses, peak) + FEW_OTHERS) * num_threads)
-    return min(THREADS_AT_ONCE // num_threads, fit) or None
+    blocks = min(THREADS_AT_ONCE // num_threads, fit)
+    return blocks if blocks * num_threads >= LEAST_THREADS else None
 
 
 def blocks_for_first_loads(of_all_trips: int, peak: int, num_threads: int) -> int | None:
