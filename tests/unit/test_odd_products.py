@@ -74,3 +74,31 @@ def test_no_thread_reads_what_others_have_overwritten(
     a, b = rng.normal(size=(70, 75)).astype(dtype), rng.normal(size=(75, 51)).astype(dtype)
     for *_, c, _, _, _ in run_everyhow(product, (1, 1), (a, b, np.zeros((70, 51), dtype), 70, 51, 75), **tile):
         np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=2e-2, atol=0.05)
+
+
+@triton.jit
+def logits(x_ptr, w_ptr, y_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    k, inside = tl.arange(0, BK), (m[:, None] < M) & (n[None, :] < N)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        x = tl.load(x_ptr + m[:, None] * K + start + k[None, :], mask=m[:, None] < M, other=0.0)
+        w = tl.load(w_ptr + n[None, :] * K + start + k[:, None], mask=n[None, :] < N, other=0.0)
+        acc = tl.dot(x, w, acc)
+    tl.store(y_ptr + m[:, None] * N + n[None, :], acc.to(y_ptr.dtype.element_ty), mask=inside)
+
+
+@pytest.mark.parametrize("tile", [(128, 64, 64), (64, 128, 64)])
+def test_results_beside_tensor_copies(
+    tile: tuple[int, ...], run_everyhow: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tokens by words of an odd vocabulary: what is multiplied is aligned, the result is not, and no tensor copy stores it."""
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    signature = f"*fp16:16, *fp16:16, *fp16:16, i32:16, i32, i32:16, {', '.join(map(str, tile))}"
+    source = logits.translate(signature, arch="sm_90a").source
+    assert "tma_load" in source and "acc_rounded_shared" in source and "no TMA     store" in source
+    rng = np.random.default_rng(tile[0])
+    x, w = rng.normal(size=(144, 192)).astype(np.float16), rng.normal(size=(131, 192)).astype(np.float16)
+    grid, sides = (-(-144 // tile[0]), -(-131 // tile[1])), dict(zip(("BM", "BN", "BK"), tile, strict=True))
+    for *_, y, _, _, _ in run_everyhow(logits, grid, (x, w, np.zeros((144, 131), np.float16), 144, 131, 192), **sides):
+        np.testing.assert_allclose(y, x.astype(np.float64) @ w.astype(np.float64).T, rtol=2e-2, atol=0.1)

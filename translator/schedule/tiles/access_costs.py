@@ -15,9 +15,7 @@ from .layout import Layout
 from .layout_problem import Addresses
 
 QUOTIENT = 16  # cycles that a division of integers takes
-LINE = (
-    0.5  # of a request's cycle, for a further line of rows that a thread loads one by one: the first of a run brings it
-)
+LINE = 0.5  # cycles of a line of short rows: the first element of a thread's run brings it for the others
 SHUFFLE = 1.25  # cycles of a step in which lanes combine what they have, and of its operation
 BARRIER = 10  # cycles of a way through shared memory, to other warps
 ADDRESS = 16  # cycles that an address takes to be found and a register pair to be kept in
