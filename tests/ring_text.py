@@ -84,14 +84,14 @@ class Array:
 
 
 def shared_arrays(text: str) -> dict[str, Array]:
-    """The shared arrays that a text declares, on their own or in the struct of dynamic ones."""
+    """The shared arrays that a text declares, on their own or in the struct of dynamic ones, be it by turns."""
     struct = re.search(r"struct alignas\(\d+\) SharedArrays \{(.*?)\n\};", text, re.S)
     declared = re.findall(r"__shared__ (?:__align__\(\d+\) )?(\w[\w ]*?) (\w+\[.*\]);", text)
     lines = [
         (element, *one.groups()) for element, names in declared for one in re.finditer(r"(\w+)(\[.*?\])(?=, |$)", names)
     ]
     if struct:
-        lines += re.findall(r"^    (?:alignas\(\d+\) )?(\w[\w ]*?) (\w+)((?:\[.*\])+);", struct[1], re.M)
+        lines += re.findall(r"^ {4,}(?:alignas\(\d+\) )?(\w[\w ]*?) (\w+)((?:\[.*\])+);", struct[1], re.M)
     found = {}
     for element, name, sides in lines:
         if element != "Barrier" and name != "shared_bytes":
