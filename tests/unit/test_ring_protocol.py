@@ -142,7 +142,8 @@ def noticed(artifact: Artifact, source: str) -> bool:
 
 def kernel_parts(text: str) -> list[re.Match[str]]:
     """The waits, arrivals and barriers of a ring: those of a tile that is stored after it are no part of it."""
-    start, end = text.index('extern "C"'), text.index("tl.store(") if "tma_store" in text else len(text)
+    apart = "tma_store" in text or "moves through shared memory" in text
+    start, end = text.index('extern "C"'), text.index("tl.store(") if apart else len(text)
     return list(PARTS.finditer(text, start, end))
 
 
