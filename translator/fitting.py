@@ -65,6 +65,7 @@ class _Request:
       sharing: which arrays may share their memory.
       blocks: for how many blocks on a multiprocessor registers are to be left.
       small_loads: whether small tiles are loaded ahead, too.
+      in_place: whether rows that are not aligned are stored from where they are held, through no shared memory.
     """
 
     kernel: Kernel
@@ -73,21 +74,25 @@ class _Request:
     sharing: Sharing
     blocks: int = 1
     small_loads: bool = False
+    in_place: bool = False
 
 
 def fitted(kernel: Kernel, options: Options, target: Target) -> Plan:
     """The plan of a kernel: its loads and products as early as they can be where registers have room for that.
 
-    Where a kernel fits in no other way, shared arrays have their memory only where they are in use.
+    Where a kernel fits in no other way, shared arrays have their memory only where they are in use, and rows that are not aligned
+    are stored from where they are held.
 
     Raises:
       OutOfResources: when the kernel does not fit at all.
     """
+    plain = _Request(kernel, options, target, Sharing.AREAS)
     try:
-        return _fitted(_Request(kernel, options, target, Sharing.AREAS))
+        return _fitted(plain)
     except OutOfResources:
-        with suppress(OutOfResources):
-            return _fitted(_Request(kernel, options, target, Sharing.NESTED))
+        for sharing, in_place in ((Sharing.NESTED, False), (Sharing.AREAS, True), (Sharing.NESTED, True)):
+            with suppress(OutOfResources):
+                return _fitted(replace(plain, sharing=sharing, in_place=in_place))
         raise
 
 
@@ -103,7 +108,7 @@ def _fitted(written: _Request) -> Plan:
     if plan.schedule.wants_more_warps:
         with suppress(OutOfResources):
             return _fitted(replace(written, options=replace(options, num_warps=2 * options.num_warps)))
-    request, plan = _with_fewer_moves(request, plan)
+    request, plan = _in_place_for_stages(request, *_with_fewer_moves(request, plan))
     request, plan = _with_early_work(request, plan)
     return _with_small_loads(request, plan)
 
@@ -122,6 +127,17 @@ def _with_fewer_moves(request: _Request, plan: Plan) -> tuple[_Request, Plan]:
         return request, plan
     request = replace(request, kernel=kernel)
     return request, _in_blocks(request)
+
+
+def _in_place_for_stages(written: _Request, request: _Request, plan: Plan) -> tuple[_Request, Plan]:
+    """The kernel as `written` whose rows that are not aligned stay in place, where what they move through takes stages."""
+    if _takes_stages(request, plan) and not written.in_place:
+        other = replace(written, in_place=True)
+        with suppress(OutOfResources):
+            found = _in_blocks(other)
+            if _stages_of(found.schedule.rings) > _stages_of(plan.schedule.rings):
+                return other, found
+    return request, plan
 
 
 def _with_early_work(request: _Request, plan: Plan) -> tuple[_Request, Plan]:
@@ -212,12 +228,18 @@ def _with_room(request: _Request) -> Plan:
 
 def _with_more_stages(request: _Request, apart: Plan, most: int) -> Plan:
     """The plan with more stages, of those asked for, where what moves between threads can have the memory of a ring behind it."""
-    stages = _stages_of(apart.schedule.rings)
-    schedule = apart.schedule
-    if not schedule.conversions or not schedule.dots or stages >= request.options.num_stages:
+    if not _takes_stages(request, apart):
         return apart
+    stages = _stages_of(apart.schedule.rings)
     nested = _with_most_stages(partial(_planned, replace(request, sharing=Sharing.NESTED)), stages + 1, most)
     return nested if isinstance(nested, Plan) and _stages_of(nested.schedule.rings) > stages else apart
+
+
+def _takes_stages(request: _Request, plan: Plan) -> bool:
+    """Whether rings of products have fewer stages than asked for, perhaps for what moves between threads."""
+    wanted = max(request.options.num_stages, rings.LEAST_STAGES)
+    moves = plan.schedule.conversions and plan.schedule.dots
+    return bool(moves) and _stages_of(plan.schedule.rings) < wanted
 
 
 def _with_most_stages(plan: Callable[[int], Plan | _NoRoom], least: int, most: int) -> Plan | _NoRoom:
@@ -242,7 +264,7 @@ def _planned(request: _Request, most_stages: int) -> Plan | _NoRoom:
     while True:
         kernel, chosen = rings.plan_rings(request.kernel, options, target, most_stages, request.small_loads, not_ahead)
         facts = find_facts(kernel)
-        schedule = decide(kernel, facts, options, target, chosen, request.blocks)
+        schedule = decide(kernel, facts, options, target, chosen, request.blocks, request.in_place)
         late = loads_not_ahead(kernel, facts, schedule)
         if not late:
             break

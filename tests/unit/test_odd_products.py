@@ -102,3 +102,14 @@ def test_results_beside_tensor_copies(
     grid, sides = (-(-144 // tile[0]), -(-131 // tile[1])), dict(zip(("BM", "BN", "BK"), tile, strict=True))
     for *_, y, _, _, _ in run_everyhow(logits, grid, (x, w, np.zeros((144, 131), np.float16), 144, 131, 192), **sides):
         np.testing.assert_allclose(y, x.astype(np.float64) @ w.astype(np.float64).T, rtol=2e-2, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("arch", "tile", "options"), [("sm_86", "128, 256, 64", {}), ("sm_90a", "128, 256, 64", {"num_stages": 4})]
+)
+def test_results_stay_in_place_where_memory_has_no_room(arch: str, tile: str, options: dict[str, int]) -> None:
+    """A kernel that fits must not be refused, nor lose a stage that was asked for, for what its result moves through."""
+    signature = "*fp16:16, *fp16:16, *fp16:16, i32:16, i32, i32:16"
+    artifact = logits.translate(f"{signature}, {tile}", arch=arch, num_warps=8, **options)
+    assert "acc_rounded_shared" not in artifact.source
+    assert not options or "NUM_STAGES = 4" in artifact.source

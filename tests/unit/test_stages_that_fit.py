@@ -29,7 +29,7 @@ def two_loops(a_ptr, b_ptr, c_ptr, out_ptr, kept_ptr, n, W: tl.constexpr, B: tl.
         b = tl.load(b_ptr + (k + rows[:, None]) * B + rows[None, :])
         wide = tl.dot(a, b, wide)
     tl.store(kept_ptr + B * 16 + rows[:, None] * 16 + few[None, :], narrow)
-    tl.store(out_ptr + rows[:, None] * (B + 2) + rows[None, :], wide)
+    tl.store(out_ptr + rows[:, None] * (B + 1) + rows[None, :], wide)
 
 
 @pytest.mark.parametrize("stages", [1, 2, 3])
@@ -39,7 +39,7 @@ def test_a_stage_for_each_of_few(monkeypatch: pytest.MonkeyPatch, stages: int) -
     monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
     rng = np.random.default_rng(stages)
     a, b, c = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((128, 256), (256, 128), (256, 16)))
-    out, kept = np.full((128, 130), 7, np.float32), np.full((2, 128, 16), 7, np.float32)
+    out, kept = np.full((128, 129), 7, np.float32), np.full((2, 128, 16), 7, np.float32)
     compiled = two_loops[(1,)](a, b, c, out, kept, 256, 256, 128, num_warps=4, num_stages=stages)
     assert np.array_equal(out[:, :128], a.astype(np.float32) @ b) and np.array_equal(kept[1], a.astype(np.float32) @ c)
     assert "[128, 128]: shared, 32768 bytes" not in compiled.asm["cu"]

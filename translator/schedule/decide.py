@@ -43,10 +43,18 @@ from .tiles.registers import blocks_beside, blocks_that_fit, choose_shared, peak
 from .tiles.shared_room import shared_room
 
 
-def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings, blocks: int = 1) -> Schedule:
-    """The schedule of a kernel with rings; where a warpgroup loads, for so many `blocks` on a multiprocessor."""
+def decide(
+    kernel: Kernel,
+    facts: Facts,
+    options: Options,
+    target: Target,
+    rings: Rings,
+    blocks: int = 1,
+    in_place: bool = False,
+) -> Schedule:
+    """The schedule of a kernel with rings; for so many `blocks` where a warpgroup loads; `in_place` is told in `coalesced.py`."""
     num_threads = options.num_warps * WARP_SIZE
-    dots, problem = _laid_out(kernel, facts, options, target, rings)
+    dots, problem = _laid_out(kernel, facts, options, target, rings, in_place)
     conversions, layouts = conversions_of(problem), of_variables(problem)
     tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
     room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
@@ -64,9 +72,8 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     waiting = frozenset((*conversions, *held.exchanges))
     apart = frozenset((*kept.late_loads, *windows.arrays, *in_shared, *dots.staged, *rings.for_next))
     first_loads = loads_of_all_trips(held, registers_left(peak, num_threads), apart, waiting)
-    use = BlockUse(
-        target, num_threads, peak, beside, beside_stages, waiting, first_loads.registers, windows.taken.keys()
-    )
+    windowed = windows.taken.keys()
+    use = BlockUse(target, num_threads, peak, beside, beside_stages, waiting, first_loads.registers, windowed)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings, block_copies)
     copied = {key: copy.layout for copies in (warp_copies, block_copies) for key, copy in copies.items()}
@@ -98,7 +105,9 @@ def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings
     )
 
 
-def _laid_out(kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings) -> tuple[Dots, Problem]:
+def _laid_out(
+    kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings, in_place: bool
+) -> tuple[Dots, Problem]:
     """What multiplies, and the layouts of all tiles and statements: the answers of the problem."""
     problem = find_problem(kernel, facts, target)
     thread_bits = (options.num_warps * WARP_SIZE).bit_length() - 1
@@ -106,7 +115,7 @@ def _laid_out(kernel: Kernel, facts: Facts, options: Options, target: Target, ri
     dots = held_operands(kernel, facts, dots, words_of_b(problem, dots))
     dots = with_computed_operands(kernel, facts, dots, options.num_warps)
     solve(problem, kernel, dots, thread_bits)
-    coalesce(problem, kernel, own_layouts(problem, thread_bits), follow, dots.staged if dots.plans else None)
+    coalesce(problem, kernel, own_layouts(problem, thread_bits), follow, dots.staged if dots.plans else None, in_place)
     dots = _of_used(with_register_operands(dots, of_variables(problem)), kernel, facts)
     settle_numbers(problem, rings, {})
     return dots, problem

@@ -37,12 +37,14 @@ def coalesce(
     own_layout: Callable[[Node], Layout],
     follow: Callable[[Layout, Path], Layout | None],
     multiplied: Container[Variable] | None,
+    in_place: bool,
 ) -> None:
     """Answers anew for stores, atomics and loads; `multiplied` are what products read, None where a kernel has no products.
 
-    `own_layout` is the best layout of a statement's accesses alone; `follow` gives the layout of what a path leads to.
+    `own_layout` is the best layout of a statement's accesses alone; `follow` gives the layout of what a path leads to. Rows that
+    are not aligned are stored from where they are held, `in_place`, if shared memory has no room for them on their way.
     """
-    coalesce_stores(problem, kernel, own_layout, follow)
+    coalesce_stores(problem, kernel, own_layout, follow, in_place)
     if multiplied is None:
         coalesce_loads(problem, kernel, own_layout)
     else:
@@ -54,10 +56,11 @@ def coalesce_stores(
     kernel: Kernel,
     own_layout: Callable[[Node], Layout],
     follow: Callable[[Layout, Path], Layout | None],
+    in_place: bool,
 ) -> None:
     """Answers anew for scattered stores, and for atomics whose results nobody reads.
 
-    Rows that are not aligned are stored by neighbours, but in loops, where the barriers of every trip cost more.
+    Rows that are not aligned are stored by neighbours, unless `in_place`, but in loops, where every trip's barriers cost more.
     """
     repeated = in_loops(kernel.body)
     for statement in statements(kernel.body):
@@ -73,7 +76,7 @@ def coalesce_stores(
         if statement.call.op == "store" and _copies(problem.answers[node]) >= MANY_COPIES:
             continue
         gain = GAIN if access.at_once > 1 else GAIN_OF_ELEMENTS
-        if not _is_aligned(access) and (is_atomic(statement.call) or statement not in repeated):
+        if not _is_aligned(access) and (is_atomic(statement.call) or not (in_place or statement in repeated)):
             access = replace(access, at_once=1)
             gain = GAIN_OF_ELEMENTS if is_atomic(statement.call) else GAIN
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
