@@ -52,7 +52,7 @@ def decide(
     blocks: int = 1,
     in_place: bool = False,
 ) -> Schedule:
-    """The schedule of a kernel with rings; for so many `blocks` where a warpgroup loads; `in_place` as in `accesses/coalesced.py`."""
+    """The schedule of a kernel with rings; for so many `blocks` where a warpgroup loads; `in_place` is that of `coalesce`."""
     num_threads = options.num_warps * WARP_SIZE
     dots, problem = _laid_out(kernel, facts, options, target, rings, in_place)
     conversions, layouts = conversions_of(problem), of_variables(problem)
