@@ -165,11 +165,11 @@ def _cases() -> Iterator[tuple[Any, tuple[int, ...], tuple[int, ...]]]:
 CASES = tuple(_cases())
 
 
-def compile_share(first: int, step: int) -> None:
-    """Compiles every so many cases for both, into their caches; what cannot be compiled the measurement reports."""
+def compile_share(kernels: str, cases: tuple[Any, ...]) -> None:
+    """Compiles cases for both, into their caches; what cannot be compiled the measurement reports."""
     with tempfile.TemporaryDirectory() as folder:
-        modules = load_both(HERE / KERNELS, Path(folder))
-        for build, sizes, _ in CASES[first::step]:
+        modules = load_both(HERE / kernels, Path(folder))
+        for build, sizes, _ in cases:
             problem = build(*sizes)
             for module in modules.values():
                 try:
@@ -178,10 +178,10 @@ def compile_share(first: int, step: int) -> None:
                     print(f"{build.__name__} {sizes}: {error}", file=sys.stderr)
 
 
-def compile_all(processes: int) -> None:
-    """Compiles all cases in so many processes."""
+def compile_all(kernels: str, cases: tuple[Any, ...], processes: int) -> None:
+    """Compiles all cases of a file of kernels in so many processes."""
     context = multiprocessing.get_context("spawn")
-    shares = [context.Process(target=compile_share, args=(first, processes)) for first in range(processes)]
+    shares = [context.Process(target=compile_share, args=(kernels, cases[at::processes])) for at in range(processes)]
     for share in shares:
         share.start()
     for share in shares:
@@ -190,5 +190,5 @@ def compile_all(processes: int) -> None:
 
 if __name__ == "__main__":
     if "--small" not in sys.argv:
-        compile_all(max((os.cpu_count() or 1) - 2, 1))
+        compile_all(KERNELS, CASES, max((os.cpu_count() or 1) - 2, 1))
     measure({KERNELS: CASES}, __doc__)

@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from .frozen import frozen
+from .hardware import RESERVED_BYTES
 from .language.dtypes import DType, Element, int32
 
 if TYPE_CHECKING:
@@ -124,6 +125,10 @@ class Target:
     def resident_blocks(self, num_threads: int) -> int:
         """How many blocks of so many threads a multiprocessor can have at once, whatever else they take."""
         return min(self.threads_of_multiprocessor // num_threads, self.blocks_of_multiprocessor)
+
+    def blocks_by_shared(self, shared_bytes: int) -> int:
+        """How many blocks of so much shared memory a multiprocessor has room for."""
+        return self.shared_of_multiprocessor // (shared_bytes + RESERVED_BYTES)
 
     @property
     def has_wgmma(self) -> bool:

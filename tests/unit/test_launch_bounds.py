@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -189,3 +190,29 @@ def test_what_neighbours_load_one_by_one_has_room(run_everywhere: Any) -> None:
     x, y = np.random.default_rng(7).normal(size=(2, 3, 5, 101)).astype(np.float16)
     out = run_everywhere(gates_kernel, (3, 1), x, y, np.zeros((3, 101), np.float32), 101, BLOCK=128, FIELDS=5)[2]
     np.testing.assert_allclose(out, (x.astype(np.float64) * y).sum(1), rtol=1e-2, atol=1e-2)
+
+
+@triton.jit
+def product_kernel(a_ptr, b_ptr, c_ptr, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        a = tl.load(a_ptr + m[:, None] * K + start + k[None, :])
+        acc = tl.dot(a, tl.load(b_ptr + (start + k)[:, None] * N + n[None, :]), acc)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc)
+
+
+def test_fragments_that_are_multiplied_a_few_times_are_read_ahead() -> None:
+    """By itself the compiler reads one, waits, multiplies and reads the next. Of words it would hold so many that it spills."""
+
+    def blocks(element: str, tile: str, num_warps: int, arch: str = "sm_90a") -> int | None:
+        pointers = f"*{element}:16, *{element}:16, *fp32:16"
+        source = product_kernel.translate(f"{pointers}, i32:16, i32:16, {tile}", num_warps=num_warps, arch=arch).source
+        named = re.search(r"MIN_BLOCKS = (\d+);", source)
+        return int(named[1]) if named else None
+
+    assert blocks("fp16", "16, 128, 64", 4) == 4, "shared memory has room for four: 128 registers a thread"
+    assert blocks("bf16", "32, 128, 64", 4) == 3
+    assert blocks("fp16", "16, 64, 32", 4) is None, "twelve blocks have no registers to spare"
+    assert blocks("fp32", "16, 128, 32", 4) is None
+    assert blocks("fp16", "128, 128, 64", 8, "sm_80") is None, "64 sums a thread"

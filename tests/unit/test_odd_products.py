@@ -113,3 +113,33 @@ def test_results_stay_in_place_where_memory_has_no_room(arch: str, tile: str, op
     artifact = logits.translate(f"{signature}, {tile}", arch=arch, num_warps=8, **options)
     assert "acc_rounded_shared" not in artifact.source
     assert not options or "NUM_STAGES = 4" in artifact.source
+
+
+@triton.jit
+def persistent_product(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    tiles_n = tl.cdiv(N, BN)
+    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * tiles_n, tl.num_programs(0)):
+        m, n = tile // tiles_n * BM + tl.arange(0, BM), tile % tiles_n * BN + tl.arange(0, BN)
+        acc = tl.zeros((BM, BN), tl.float32)
+        for start in range(0, K, BK):
+            k = start + tl.arange(0, BK)
+            a = tl.load(a_ptr + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
+            b = tl.load(b_ptr + k[:, None] * N + n[None, :], mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)
+            acc = tl.dot(a, b, acc)
+        inside = (m[:, None] < M) & (n[None, :] < N)
+        tl.store(c_ptr + m[:, None] * N + n[None, :], acc.to(c_ptr.dtype.element_ty), mask=inside)
+
+
+@pytest.mark.parametrize(("dtype", "element"), [(np.float16, "fp16"), (np.float32, "fp32")])
+def test_so_does_that_of_each_of_many_tiles(dtype: Any, element: str, run_everyhow: Any) -> None:
+    """Two barriers a tile are few beside those of its sum."""
+    source = persistent_product.translate(
+        f"*{element}:16, *{element}:16, *{element}:16, i32, i32, i32, 64, 64, 32"
+    ).source
+    assert ("acc_rounded_shared" if element == "fp16" else "acc_shared") in source
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(size=(130, 45)).astype(dtype), rng.normal(size=(45, 131)).astype(dtype)
+    sides, c = {"BM": 64, "BN": 64, "BK": 32}, np.full((130, 131), np.nan, dtype)
+    wide = a.astype(np.float64) @ b.astype(np.float64)
+    for *_, out, _, _, _ in run_everyhow(persistent_product, (2,), (a, b, c, 130, 131, 45), **sides):
+        assert np.linalg.norm(out - wide) < 2e-3 * np.linalg.norm(wide)

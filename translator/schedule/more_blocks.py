@@ -8,8 +8,6 @@ room for few of them, and registers for more, what arrays save by taking turns i
 
 from __future__ import annotations
 
-from ..artifact import Target
-from ..hardware import RESERVED_BYTES
 from .plan import Schedule
 
 ENOUGH_WARPS = 32  # on a multiprocessor, eight for each of its schedulers: half of what it can have
@@ -20,7 +18,7 @@ def wants_more_blocks(schedule: Schedule, shared_bytes: int) -> bool:
 
     A warpgroup that loads makes use of all of the memory that there is, for its stages.
     """
-    blocks = _blocks_with(shared_bytes, schedule.target)
+    blocks = schedule.target.blocks_by_shared(shared_bytes)
     few = blocks * schedule.options.num_warps < ENOUGH_WARPS and blocks < schedule.blocks_by_registers
     return few and not schedule.rings.has_producer
 
@@ -30,10 +28,5 @@ def has_more_blocks(sharing: Schedule, shared_bytes: int, before: int) -> bool:
 
     Seven blocks in place of six are not worth their barriers, four in place of three are.
     """
-    blocks = min(_blocks_with(shared_bytes, sharing.target), sharing.blocks_by_registers)
-    return 3 * blocks >= 4 * _blocks_with(before, sharing.target)
-
-
-def _blocks_with(shared_bytes: int, target: Target) -> int:
-    """How many blocks of so much shared memory a multiprocessor has room for."""
-    return target.shared_of_multiprocessor // (shared_bytes + RESERVED_BYTES)
+    blocks = min(sharing.target.blocks_by_shared(shared_bytes), sharing.blocks_by_registers)
+    return 3 * blocks >= 4 * sharing.target.blocks_by_shared(before)

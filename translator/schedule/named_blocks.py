@@ -21,6 +21,7 @@ from .accesses.loads_in_flight import (
     names_one_block,
 )
 from .products.dot_plan import Dots
+from .products.fragment_loads import blocks_for_fragments
 from .staging.own_stages import blocks_beside_stages
 from .staging.ring_plan import Rings
 from .tiles.held_tiles import HeldTiles
@@ -56,7 +57,7 @@ class BlockUse:
 
 
 def named_blocks(kept: Kept, problem: Problem, dots: Dots, rings: Rings, use: BlockUse, asked: int) -> int | None:
-    """The number: what room was made for, or what is `asked` for, or what loads want, or stages, or loops."""
+    """The number: what room was made for, or what is `asked` for, or what loads want, or stages, loops, fragments."""
     wanted = (
         (kept.recomputed.blocks and min(kept.recomputed.blocks, use.beside_tiles))
         or (asked if rings.has_producer or asked > 1 else None)
@@ -64,6 +65,7 @@ def named_blocks(kept: Kept, problem: Problem, dots: Dots, rings: Rings, use: Bl
         or blocks_beside_stages(kept.arrays, rings, use.num_threads, use.beside_stages, use.target)
         or blocks_for_first_loads(use.of_all_trips, use.peak, use.num_threads)
         or names_one_block(kept.arrays.kernel, dots, rings, use.waiting, use.beside_stages, use.num_threads)
+        or blocks_for_fragments(dots, use.peak, use.num_threads, use.target)
     )
     return min(int(wanted), use.target.resident_blocks(use.num_threads)) if wanted else None
 

@@ -6,7 +6,8 @@
 //              int*, 16-byte aligned; starts_ptr: const long long*, 16-byte aligned; n_groups: int
 //   constexpr  BLOCK_M = 64, BLOCK_N = 64, BLOCK_K = 32
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k16
+//   tiles      accumulator, accumulator_rounded [64, 64]: registers, 64 x 64 per warpgroup, by
+//              wgmma.m64n64k16
 //              x [64, 32]: shared, 3 stages of 4096 bytes, 64-byte swizzle
 //              y [32, 64]: shared, 3 stages of 4096 bytes, 128-byte swizzle
 //   no TMA     x: the stride along axis 0 is no function of the parameters
@@ -22,19 +23,33 @@ constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of accumulator per thread
 constexpr int VEC = 2;                                          // consecutive columns of accumulator
+constexpr int VECS = COLS / VEC;                                // 8
 constexpr int ROWS = 2;                                         // rows of accumulator per thread
 constexpr int X_COL_THREADS = 32;                               // threads along the columns of x
 constexpr int X_ROW_THREADS = 4;                                // threads along the rows of x
 constexpr int X_ROWS = BLOCK_M / X_ROW_THREADS;                 // 16 rows of x per thread
 constexpr int Y_COL_THREADS = 64;                               // threads along the columns of y
-constexpr int Y_ROW_THREADS = 2;                                // threads along the rows of y
+constexpr int Y_ROW_THREADS = 2;                                // threads along the rows of y and others
 constexpr int Y_ROWS = BLOCK_K / Y_ROW_THREADS;                 // 16 rows of y per thread
+constexpr int TILE_ROWS = BLOCK_M / Y_ROW_THREADS;              // 32 rows of a tile per thread
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int SWIZZLE = 64;                                     // bytes of a swizzled line
 constexpr int FULL_SWIZZLE = 128;                               // bytes of a swizzled line of y
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int FULL_LINE_CHUNKS = FULL_SWIZZLE / 16;             // 16-byte chunks of a line of y
+
+// Stores N consecutive elements in one access; `target` is aligned to their size.
+template <int N, typename T>
+__device__ __forceinline__ void store_vec(T* target, const T* source)
+{
+    static_assert(N * sizeof(T) == sizeof(unsigned), "unsigned holds N elements");
+    unsigned packet;
+    T* elements = reinterpret_cast<T*>(&packet);
+    #pragma unroll
+    for (int i = 0; i < N; ++i) elements[i] = source[i];
+    *reinterpret_cast<unsigned*>(target) = packet;
+}
 
 // Rounds the floats of `source`, two at a time: a pair shares a register from the start.
 template <int N>
@@ -132,6 +147,8 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
 {
     __shared__ __align__(1024) half x[NUM_STAGES][BLOCK_M * BLOCK_K];   // 64-byte swizzle
     __shared__ __align__(1024) half y[NUM_STAGES][BLOCK_K * BLOCK_N];   // 128-byte swizzle
+    // accumulator_rounded on its way to other threads
+    __shared__ __align__(4) half accumulator_rounded_shared[BLOCK_M][BLOCK_N];
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // makes / and % shifts
     const int warp = tid / WARP_SIZE;
@@ -175,16 +192,11 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             int offs_m_x[X_ROWS];
             #pragma unroll
             for (int r = 0; r < X_ROWS; ++r) offs_m_x[r] = pid_m * BLOCK_M + r * X_ROW_THREADS + x_row;
-            int offs_m[ROWS];
+            int offs_m_tile[TILE_ROWS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) offs_m[r] = pid_m * BLOCK_M + row + r * 8;
+            for (int r = 0; r < TILE_ROWS; ++r) offs_m_tile[r] = pid_m * BLOCK_M + r * Y_ROW_THREADS + y_row;
             // L30: offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-            const int offs_n_y = pid_n * BLOCK_N + y_col;
-            int offs_n[COLS];
-            #pragma unroll
-            for (int j = 0; j < COLS; ++j) {
-                offs_n[j] = pid_n * BLOCK_N + (j / VEC * COL_THREADS + col) * VEC + j % VEC;
-            }
+            const int offs_n = pid_n * BLOCK_N + y_col;
             // L31: offs_k = tl.arange(0, BLOCK_K)
             const int offs_k_x = x_col;
             int offs_k_y[Y_ROWS];
@@ -193,7 +205,6 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             // L32: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
 
-            __syncthreads();   // everyone has read x before it is written again
             half x_ahead[X_ROWS];   // x on its way: no asynchronous copy can take it
             half y_ahead[Y_ROWS];   // y on its way: no asynchronous copy can take it
             // Starts the loads of the iteration at `k`.
@@ -207,8 +218,8 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 // L37: y = tl.load(b + (k + offs_k)[:, None] * N + offs_n[None, :], mask=b_mask, other=0.0)
                 #pragma unroll
                 for (int r = 0; r < Y_ROWS; ++r) {
-                    y_ahead[r] = k + offs_k_y[r] < K && offs_n_y < N
-                        ? b[static_cast<long long>(k + offs_k_y[r]) * N + offs_n_y] : __float2half(0.0f);
+                    y_ahead[r] = k + offs_k_y[r] < K && offs_n < N
+                        ? b[static_cast<long long>(k + offs_k_y[r]) * N + offs_n] : __float2half(0.0f);
                 }
             };
             // Puts what has come into registers into its stage.
@@ -258,16 +269,32 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             // L39: c_mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)    (tested where it is used)
             // L40: tl.store(c + offs_m[:, None] * N + offs_n[None, :], accumulator.to(tl.float16),
             //     mask=c_mask)
-            half stored[ROWS][COLS];
+            half accumulator_rounded[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], accumulator[r]);
+            for (int r = 0; r < ROWS; ++r) round_pairs(accumulator_rounded[r], accumulator[r]);
+            // accumulator_rounded moves through shared memory to the threads that use it below; the exclusive
+            // or spreads a warp's accesses over the banks.
+            __syncthreads();   // everyone has read accumulator_rounded_shared before it is written again
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 #pragma unroll
-                for (int j = 0; j < COLS; ++j) {
-                    if (offs_m[r] < M && offs_n[j] < N) {
-                        c[static_cast<long long>(offs_m[r]) * N + offs_n[j]] = stored[r][j];
-                    }
+                for (int v = 0; v < VECS; ++v) {
+                    store_vec<VEC>(&accumulator_rounded_shared[row + r * 8][(v * COL_THREADS + col) * VEC
+                            ^ tid / 4 % 8 * 8], &accumulator_rounded[r][v * VEC]);
+                }
+            }
+            __syncthreads();   // all of accumulator_rounded is in shared memory
+            half accumulator_rounded_moved[TILE_ROWS];
+            #pragma unroll
+            for (int r = 0; r < TILE_ROWS; ++r) {
+                accumulator_rounded_moved[r] =
+                    accumulator_rounded_shared[r * Y_ROW_THREADS + y_row][y_col
+                            ^ (r % 4 * 16 + tid / Y_COL_THREADS * 8)];
+            }
+            #pragma unroll
+            for (int r = 0; r < TILE_ROWS; ++r) {
+                if (offs_m_tile[r] < M && offs_n < N) {
+                    c[static_cast<long long>(offs_m_tile[r]) * N + offs_n] = accumulator_rounded_moved[r];
                 }
             }
             // L41: tile += tl.num_programs(0)

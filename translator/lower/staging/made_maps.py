@@ -7,7 +7,7 @@ anybody. Before a map is made anew, and before the slot is given back, the threa
 from __future__ import annotations
 
 from ...artifact import TensorMap
-from ...hardware import MAP_BYTES, RESERVED_BYTES, WARPGROUP
+from ...hardware import MAP_BYTES, WARPGROUP
 from ...ir.nodes import Assign, Call, Effect, For, Statement, While
 from ...ir.structured import assigns
 from ...ir.tensor_names import word_of_map
@@ -125,7 +125,7 @@ def count_map_slots(context: Context, dynamic_bytes: int) -> None:
     threads, target = context.schedule.launch_threads, context.schedule.target
     blocks = target.resident_blocks(threads)
     if dynamic_bytes:
-        blocks = min(blocks, target.shared_of_multiprocessor // (dynamic_bytes + RESERVED_BYTES))
+        blocks = min(blocks, target.blocks_by_shared(dynamic_bytes))
     makers, group = _makers(context), context.axis_names.warpgroup_size()
     counts = [str(SPARE), str(MULTIPROCESSORS), *([str(blocks)] if blocks > 1 else []), makers]
     several = f" of {blocks} blocks" if blocks > 1 else ""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 
 from ...hardware import ACCESS_BYTES, LANE_BITS, SECTOR_BYTES, WORD_BYTES
-from ...ir.nodes import Effect, For, Kernel, Variable, While
+from ...ir.nodes import Effect, For, Kernel, Statement, Variable, While
 from ...ir.structured import assigns, is_atomic
 from ...ir.walk import in_loops, nested, statements
 from ..tiles.access_costs import side_by_side
@@ -60,9 +60,10 @@ def coalesce_stores(
 ) -> None:
     """Answers anew for scattered stores, and for atomics whose results nobody reads.
 
-    Rows that are not aligned are stored by neighbours, unless `in_place`, but in loops, where every trip's barriers cost more.
+    Rows that are not aligned are stored by neighbours, unless `in_place`, but in innermost loops, where every trip's barriers
+    cost more.
     """
-    repeated = in_loops(kernel.body)
+    innermost = _in_innermost_loops(kernel)
     for statement in statements(kernel.body):
         node = statement
         if not isinstance(statement, Effect) or node not in problem.answers:
@@ -76,7 +77,7 @@ def coalesce_stores(
         if statement.call.op == "store" and _copies(problem.answers[node]) >= MANY_COPIES:
             continue
         gain = GAIN if access.at_once > 1 else GAIN_OF_ELEMENTS
-        if not _is_aligned(access) and (is_atomic(statement.call) or not (in_place or statement in repeated)):
+        if not _is_aligned(access) and (is_atomic(statement.call) or not (in_place or statement in innermost)):
             access = replace(access, at_once=1)
             gain = GAIN_OF_ELEMENTS if is_atomic(statement.call) else GAIN
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
@@ -127,8 +128,7 @@ def load_whole_pieces(problem: Problem, kernel: Kernel, multiplied: Container[Va
 def _read_once(problem: Problem, kernel: Kernel) -> Iterator[tuple[Variable, Addresses]]:
     """The loads of tiles that one statement reads, as often as they are made, and that stand in no innermost loop."""
     repeated = in_loops(kernel.body)
-    loops = (statement for statement in statements(kernel.body) if isinstance(statement, (For, While)))
-    innermost = {s for loop in loops if not _holds_loop(loop) for s in nested(loop)}
+    innermost = _in_innermost_loops(kernel)
     loads = (s for s in statements(kernel.body) if assigns(s, "load") and s not in innermost)
     for statement in loads:
         node, readers = statement.target, problem.relations_of.get(statement.target, ())
@@ -137,6 +137,12 @@ def _read_once(problem: Problem, kernel: Kernel) -> Iterator[tuple[Variable, Add
             continue
         if accesses[0].repeated == (readers[0].statement in repeated) and readers[0].statement not in innermost:
             yield node, accesses[0]
+
+
+def _in_innermost_loops(kernel: Kernel) -> set[Statement]:
+    """The statements of loops that hold no other."""
+    loops = (statement for statement in statements(kernel.body) if isinstance(statement, (For, While)))
+    return {s for loop in loops if not _holds_loop(loop) for s in nested(loop)}
 
 
 def _holds_loop(loop: For | While) -> bool:
