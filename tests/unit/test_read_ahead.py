@@ -182,12 +182,18 @@ def test_pages_in_the_text() -> None:
 
 
 def test_copies_follow_products_only_where_nothing_else_is_computed() -> None:
-    """Of sums alone, copies behind the products leave these to be mixed with them; other work hides copies ahead of it."""
-    computing = planned(
-        paged, "*fp16:16, *fp16:16, *fp16:16, *i32:16, *i32:16, *fp32:16, i32, 16, 32, 64"
-    ).artifact.source
-    adding = planned(listed_rows, "*fp16:16, *fp16:16, *i32:16, *fp32:16, i32, i32:16, 16, 64, 64, 64").artifact.source
-    for text, late in ((computing, False), (adding, True)):
+    """Of sums alone, copies behind the products leave these to be mixed with them; other work hides copies ahead of it.
+
+    So do copies ahead of products that are few to a fragment: behind these they would come late.
+    """
+    computing = "*fp16:16, *fp16:16, *fp16:16, *i32:16, *i32:16, *fp32:16, i32, 16, 32, 64"
+    adding = "*fp16:16, *fp16:16, *i32:16, *fp32:16, i32, i32:16"
+    for kernel, signature, late in (
+        (paged, computing, False),
+        (listed_rows, f"{adding}, 16, 64, 64, 64", False),
+        (listed_rows, f"{adding}, 64, 64, 64, 64", True),
+    ):
+        text = planned(kernel, signature, num_warps=2).artifact.source
         assert (text.rindex("load_tiles(") > text.rindex("mma_m16n8k16(")) == late == ("bool more" in text)
 
 

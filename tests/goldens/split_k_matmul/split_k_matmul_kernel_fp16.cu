@@ -148,15 +148,15 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     // L21: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float accumulator[ROWS][COLS] = {};
 
-    // Starts the loads of the iteration at `k` into a stage; if there are no more, zeros.
-    const auto load_tiles = [&](int k, int stage, bool more) {
+    // Starts the loads of the iteration at `k` into a stage.
+    const auto load_tiles = [&](int k, int stage) {
         // L24: k_left = K - k + pid_k * BLOCK_K    (for the copies)
         const int k_left_ahead = K - k + pid_k * BLOCK_K;
         // L25: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (offs_k[None, :] < k_left), other=0.0)
         cp_async_16(&a[stage][swizzled<half, BLOCK_K, BLOCK_M>(a_row, a_col * A_VEC)],
                     a_ptr + static_cast<long long>(offs_m_a) * K + offs_k_a + k
                     - static_cast<long long>(pid_k) * BLOCK_K,
-                    more && offs_m_a < M && offs_k_a < k_left_ahead ? 16 : 0);
+                    offs_m_a < M && offs_k_a < k_left_ahead ? 16 : 0);
         // L26: b = tl.load(b_ptrs, mask=(offs_k[:, None] < k_left) & (offs_n[None, :] < N), other=0.0)
         #pragma unroll
         for (int r = 0; r < B_ROWS; ++r) {
@@ -164,12 +164,12 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
             cp_async_16(&b[stage][b_place],
                         b_ptr + static_cast<long long>(offs_k_b[r]) * N + offs_n_a
                         + static_cast<long long>(k) * N - static_cast<long long>(pid_k * BLOCK_K) * N,
-                        more && offs_k_b[r] < k_left_ahead && offs_n_a < N ? 16 : 0);
+                        offs_k_b[r] < k_left_ahead && offs_n_a < N ? 16 : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
         const int ahead = pid_k * BLOCK_K + stage * SPLIT_K * BLOCK_K;
-        load_tiles(ahead, stage, ahead < K);
+        if (ahead < K) load_tiles(ahead, stage);
         cp_async_commit();
     }
     int used = 0;   // stages so far
@@ -178,6 +178,9 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     for (int k = pid_k * BLOCK_K; k < K; k += SPLIT_K * BLOCK_K) {
         cp_async_wait<NUM_STAGES - 2>();   // the oldest group has arrived: this thread's share of the tiles
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next
+        const int ahead = k + (NUM_STAGES - 1) * SPLIT_K * BLOCK_K;
+        if (ahead < K) load_tiles(ahead, (used + NUM_STAGES - 1) % NUM_STAGES);
+        cp_async_commit();   // possibly of nothing: one group per iteration
         const int stage = used % NUM_STAGES;
         // L24: k_left = K - k + pid_k * BLOCK_K    (folded into the copies)
         // L27: accumulator = tl.dot(a, b, accumulator)
@@ -202,12 +205,8 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
         }
         // L28: a_ptrs += SPLIT_K * BLOCK_K    (folded into the copies)
         // L29: b_ptrs += SPLIT_K * BLOCK_K * N    (folded into the copies)
-        const int ahead = k + (NUM_STAGES - 1) * SPLIT_K * BLOCK_K;
-        load_tiles(ahead, (used + NUM_STAGES - 1) % NUM_STAGES, ahead < K);
-        cp_async_commit();   // possibly of nothing: one group per iteration
         ++used;
     }
-    cp_async_wait<0>();   // no copy of zeros is left behind
 
     // L31: c_mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)    (tested where it is used)
     // L32: tl.atomic_add(c_ptr + offs_m[:, None] * N + offs_n[None, :], accumulator, mask=c_mask,

@@ -15,6 +15,7 @@ from ...frozen import frozen
 from ...hardware import WARPGROUP
 from ...ir.nodes import Assign, Effect
 from ...ir.walk import assigned_variables, nested, top_statements
+from ...schedule.products.fragment_loads import waits_for_matrices
 from ...schedule.products.operand_tiles import transposed_tile
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context, ctype
@@ -270,10 +271,13 @@ def _function(what: str, name: str, parameters: list[str], body: list[Node]) -> 
 def _can_be_late(context: Context, loop: RingLoop, loads: _Loads) -> bool:
     """Whether copies may wait for the products of their iteration: there is another one in which they can arrive.
 
-    Where a loop computes with its products, copies ahead of them are what the computing hides.
+    Where a loop computes with its products, copies ahead of them are what the computing hides; where these are few to a fragment
+    that is read, copies behind them come late.
     """
-    ring = loop.ring
+    ring, plans = loop.ring, context.schedule.dots
     if loads.own or ring.running or ring.overlapped or ring.stages <= 2:
+        return False
+    if any(waits_for_matrices(plans[dot]) for dot in products_in(context, loop.statement)):
         return False
     simple = all(not is_row_load(load) and is_asynchronous(context, load) for load in loads.arrays)
     return simple and only_sums(context, loop.statement)

@@ -1,8 +1,10 @@
-"""For how many blocks registers have room where warps multiply by `mma.sync`, so that fragments are read ahead of products.
+"""What products by `mma.sync` need where they are few to a fragment: registers, so that fragments are read ahead of them.
 
-In: the plans of a kernel's dots, and what a block takes. Out: the number; None leaves it to ptxas. That keeps to few registers
-where nothing is said: it reads one fragment, waits, multiplies, and reads the next into the same registers. A warp or two on each
-scheduler, as shared memory often leaves, do not hide those waits; the blocks that find room there can have all registers.
+In: the plans of a kernel's dots, and what a block takes. Out: for how many blocks registers have room; None leaves it to ptxas.
+That keeps to few registers where nothing is said: it reads one fragment, waits, multiplies, and reads the next into the same
+registers. A warp or two on each scheduler, as shared memory often leaves, do not hide those waits; the blocks that find room
+there can have all registers. Nor do such products hide the copies of a later iteration, which therefore start ahead of them
+(`lower/staging/ring_copies.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ def blocks_for_fragments(dots: Dots, peak: int, num_threads: int, target: Target
       num_threads: threads of a block.
       target: the architecture.
     """
-    if not dots.plans or not all(_waits_for_matrices(plan) for plan in dots.plans.values()):
+    if not dots.plans or not all(waits_for_matrices(plan) for plan in dots.plans.values()):
         return None
     blocks = target.blocks_by_shared(sum(tile.stage_bytes * tile.stages for tile in dots.staged.values()))
     if not 0 < blocks * num_threads <= MOST_WARPS * WARP_SIZE:
@@ -38,7 +40,7 @@ def blocks_for_fragments(dots: Dots, peak: int, num_threads: int, target: Target
     return blocks if registers >= peak + OTHER_REGISTERS + AHEAD else None
 
 
-def _waits_for_matrices(plan: DotPlan) -> bool:
+def waits_for_matrices(plan: DotPlan) -> bool:
     """Whether ldmatrix reads fragments of which each is multiplied a few times.
 
     Words come one by one, and naming blocks had ptxas spill them.
