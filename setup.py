@@ -30,7 +30,10 @@ QUICK_LAUNCH = Extension(
 
 # Packages that users import nothing from. Wheels, which are to stay below 1 MiB, have no docstrings of what is defined there,
 # and of modules the first line.
-INNER = tuple(f"tilewright.{name}" for name in "ir ops frontend analysis schedule lower emit interpreter".split())
+INNER = (
+    *(f"tilewright.{name}" for name in "ir ops frontend analysis schedule lower emit interpreter".split()),
+    *(f"tilewright.runtime.{name}" for name in "arguments building cpu launching".split()),
+)
 
 
 def without_docstrings(text: str) -> str:

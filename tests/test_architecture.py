@@ -161,7 +161,8 @@ def _is_what_the_checkout_has(wheel: Path) -> None:
     assert left_out > 100
 
 
-INNER = tuple(f"tilewright/{name}/" for name in (*ORDER, "interpreter") if name != "language")
+OF_RUNTIME = tuple(f"runtime/{name}" for name in ("arguments", "building", "cpu", "launching"))
+INNER = tuple(f"tilewright/{name}/" for name in (*ORDER, "interpreter", *OF_RUNTIME) if name != "language")
 
 
 def _code(text: str) -> str:

@@ -132,7 +132,7 @@ def test_the_kernel_makes_tensor_maps_of_what_it_loads() -> None:
     assert (ring.kind, len(ring.tiles)) == ("tma", 2) and not found.artifact.tensor_maps and not found.artifact.guards
     assert [one.name for one in found.schedule.rings.made] == ["a_map", "b_map", "c_map"]
     assert (
-        "make_tensor_map_2d<FP16_MAP, SWIZZLE>(a_map, map_drafts, a_ptr, m, k, a_desc_stride_0, BM, BK);"
+        "make_tensor_map_2d<FP16_MAP, SWIZZLE>(a_map, map_drafts, a_ptr, m, k, a_desc_stride_0, BM, 2 * BK);"
         in " ".join(text.split())
     )
     assert "wgmma_m64n32k16(" in text and "tma_store_2d(c_map, row, column," in text and "no TMA" not in text

@@ -243,10 +243,10 @@ def test_each_role_makes_the_maps_that_it_uses() -> None:
         and "(c_map" not in producer
     )
     assert (
-        re.search(r"make_tensor_map_2d<FP32_MAP, FULL_SWIZZLE>\(c_map, map_drafts,\s+c_ptr \+ ", consumer)
+        re.search(r"make_tensor_map_2d<FP32_MAP, SWIZZLE>\(c_map, map_drafts,\s+c_ptr \+ ", consumer)
         and "(a_map" not in consumer
     )
-    assert re.search(r"maps +a_map: made in the kernel \(L\d+\); box \[64, 32\], 64-byte swizzle", text)
+    assert re.search(r"maps +a_map: made in the kernel \(L\d+\); box \[64, 64\], 128-byte swizzle", text)
 
 
 LARGE_TILES = EXPERTS_SIGNATURE.replace("64, 32, 32", "128, 256, 64")

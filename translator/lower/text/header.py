@@ -260,9 +260,10 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
             lines += [f"{name} [{sides}]: the memory of {first}"] * (name != first)
             continue
         stages = f"{tile.stages} stages of " if tile.stages > 1 else ""
+        trips = f"; of {schedule.rings.joined[variable]} trips" if variable in schedule.rings.joined else ""
         lines.append(
             f"{name} [{sides}]: shared, {stages}{tile.stage_bytes} bytes, {tile_comment(tile)}"
-            f"{rows_note(context, variable)}{context.remarks.transposed.get(variable, '')}"
+            f"{rows_note(context, variable)}{context.remarks.transposed.get(variable, '')}{trips}"
         )
     if schedule.in_shared:
         names = [context.names.variable(v) for v in sorted(schedule.in_shared, key=lambda v: v.key)]

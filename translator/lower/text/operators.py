@@ -129,8 +129,13 @@ def infix(left: Text, operator: str, right: Text) -> Text:
 
 
 def multiplied(factors: Sequence[Text]) -> Text:
-    """The product of some factors."""
-    return reduce(lambda product, factor: infix(product, "*", factor), factors) if factors else Text("1")
+    """The product of some factors; those of a factor stand among the others."""
+    return reduce(_product, factors) if factors else Text("1")
+
+
+def _product(left: Text, right: Text) -> Text:
+    whole = right.operator == "*" and not re.search("[/%]", outside_parentheses(right.text))
+    return infix(left, "*", Text(right.text) if whole else right)
 
 
 def summed(terms: Sequence[Text]) -> Text:

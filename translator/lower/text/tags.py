@@ -80,7 +80,8 @@ def tag(origin: Origin, note: str, separated: bool = True, again: bool = False) 
     """
     nodes: list[Node] = [Blank()] if origin.blank_before and separated else []
     nodes += [Comment(comment) for comment in origin.comments if not again]
-    remarks = (origin if origin.note or not note else origin.noted(note)).remark
+    of_part = note in PARTS.values()  # which says nothing of what was done to the line
+    remarks = (origin.noted(note) if note and (of_part or not origin.note) else origin).remark
     remark = f"({remarks})" if remarks else ""
     lines = origin.text.splitlines()
     for number, line in enumerate(lines):

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...ir.c_names import can_be_global
 from ...ir.nodes import NO_COMMENTS, Kernel, Literal
-from ...ir.symbols import Name
+from ...ir.symbols import Name, Operation
 from ...ir.types import symbol_of
 from ...ir.walk import all_expressions
 from ...language.dtypes import float32, float64, int32
@@ -64,15 +64,23 @@ def _spelled_constant(value: Any, as_double: bool) -> tuple[str, str] | None:
 
 
 def _sides(context: Context, constant: str, mentioned: frozenset[str]) -> str:
-    """Of which tiles a constant is a side, as far as there is room to say it: "rows of a, columns of b"."""
+    """Of which tiles a constant is a side, as far as there is room to say it: "rows of a, columns of b".
+
+    Of tiles that several trips bring at once it is a side of what one brings.
+    """
     found: dict[str, list[str]] = {}
+    joined, in_trip = context.schedule.rings.joined, False
     for variable in (*context.schedule.staged, *context.schedule.layouts):
         shape = variable.type.shape
         for axis, side in enumerate(shape):
-            if symbol_of(side) == Name(constant):
+            symbol = symbol_of(side)
+            several = variable in joined and isinstance(symbol, Operation) and symbol.right == Name(constant)
+            if several or symbol == Name(constant):
+                in_trip |= several
                 noun = ("elements",) if len(shape) == 1 else ("planes", "rows", "columns")[3 - len(shape) :]
                 names = found.setdefault(noun[axis] if axis < len(noun) else "elements", [])
                 if variable.stem not in names and variable.name in mentioned:
                     names.append(variable.stem)
     parts = [f"{noun} of {names[0]}" for noun, names in found.items() if names]
+    parts += ["in a trip"] * in_trip
     return ", ".join(parts) if len(", ".join(parts)) <= COMMENT_ROOM else "".join(parts[:1])

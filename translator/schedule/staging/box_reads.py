@@ -65,7 +65,7 @@ def read_box(plan: RingPlan, load: Assign, found: tuple[Box, SharedTile], loop: 
     box, tile = found
     brought = plan.variable(f"{load.target.name}_tile", load.target.type.with_shape(tile.shape))
     plan.dots = replace(plan.dots, staged=plan.dots.staged | {brought: tile})
-    plan.replaced[load] = box_load(plan, replace(load, targets=(brought,)), box, tile, loop.variable)
+    plan.replaced[load] = box_load(plan, load, box, tile, loop.variable, brought)
     type_: ValueType = load.target.type
     call = Call(type_, "box_read", (Use(type_, brought),), span=load.value.span)
     plan.add_behind(load, replace(load, value=call))

@@ -70,6 +70,7 @@ class Ring:
       running: what is assigned behind the copies of an iteration for those of the next (`running_totals.py`).
       like: the loop of an earlier ring whose stages and barriers this one goes on with (`shared_rings.py`).
       stagger: how its products are started ahead, where they are.
+      trips: how many trips of the program's loop one of this loop is, and a stage has the tiles of (`joined_trips.py`).
     """
 
     loop: Variable
@@ -84,6 +85,7 @@ class Ring:
     running: tuple[Variable, ...] = ()
     like: Variable | None = None
     stagger: Stagger | None = None
+    trips: int = 1
 
 
 @frozen
@@ -124,6 +126,11 @@ class Rings:
         """Of the tiles of rings that go on with an earlier one, those whose memory they take."""
         pairs = [(ring, self.of(ring.like)) for ring in self.rings if ring.like is not None]
         return {tile: first for ring, like in pairs if like for tile, first in zip(ring.tiles, like.tiles, strict=True)}
+
+    @property
+    def joined(self) -> dict[Variable, int]:
+        """How many trips the tiles are of that several bring at once."""
+        return {tile: ring.trips for ring in self.rings if ring.trips > 1 for tile in ring.tiles}
 
     @property
     def ahead(self) -> tuple[ReadAhead, ...]:

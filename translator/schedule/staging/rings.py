@@ -17,14 +17,14 @@ computes is in no ring: it is made where it stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 
 from ...analysis.boxes import Box, NotABox
 from ...analysis.facts import Facts, find_facts
 from ...analysis.induction import closed_forms
-from ...analysis.outliving import Reads, find_reads
+from ...analysis.outliving import Outside, Reads, find_reads
 from ...analysis.ranges import number_of
 from ...analysis.settled import settled_scalars
 from ...artifact import Options, Target
@@ -60,6 +60,7 @@ from ..products.computed_operands import read_boxes
 from ..products.dot_plan import Dots
 from ..products.dots import dot_statements, plan_dots
 from .box_reads import multiply_where_it_lies, read_box, read_large_tiles
+from .joined_trips import join, joined_trips
 from .lone_thread import find_lone_thread
 from .next_loads import load_into_registers, load_recurrence, may_be_recurrence
 from .own_loads import large_loads, may_load_ahead, own_loads, several_products
@@ -74,6 +75,7 @@ from .tensor_copies import box_load, boxed_tile, copy_stores, find_any_box, why_
 from .useful_programs import without_conditions
 
 MOST_STAGES = 8  # of tensor copies: more do not hide more latency
+JOINED_STAGES = MOST_STAGES // 2  # of several trips
 LEAST_STAGES = 2  # with fewer nothing is loaded ahead
 
 
@@ -174,7 +176,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     mixed = [s for s in top if assigns(s, "load") and s.target in plan.dots.mixed and s.target not in outside]
     boxes = _boxes_with_mixed(plan, loop, loads, mixed) or (_boxes(plan, loop, loads) if loads else None)
     if boxes is not None:
-        plan.rings.append(_box_ring(plan, loop, boxes, nested or not plain, most_stages))
+        plan.rings.append(_box_ring(plan, loop, boxes, nested or not plain, most_stages, outside))
         return
     moved: list[Found] = []
     rows = []
@@ -210,14 +212,21 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         load_recurrence(plan, loop)
 
 
-def _box_ring(plan: RingPlan, loop: For, boxes: _Boxes, counted: bool, most_stages: int) -> Ring:
+def _box_ring(plan: RingPlan, loop: For, boxes: _Boxes, counted: bool, most_stages: int, outside: Outside) -> Ring:
     """The ring of a loop whose loads are all tensor copies."""
-    for statement, box in boxes.of_loads:
-        tile = boxed_tile(plan, statement.target, box)
+    brought = tuple(statement.target for statement, _ in boxes.of_loads)
+    by_load: Mapping[Assign, Box] = dict(boxes.of_loads)
+    joined = joined_trips(plan, loop, by_load, outside, most_stages) if _overlapped(plan, loop, brought) else None
+    trips = joined.trips if joined else 1
+    by_load = joined.boxes if joined else by_load
+    wider = join(plan, loop, by_load, trips) if joined else {}
+    for statement, box in by_load.items():
+        target = wider.get(statement.target, statement.target)
+        tile = boxed_tile(plan, target, box)
         if statement.target in plan.dots.mixed:
             multiply_where_it_lies(plan, statement, read_box(plan, statement, (box, tile), loop))
         else:
-            plan.replaced[statement] = box_load(plan, statement, box, tile, loop.variable)
+            plan.replaced[statement] = box_load(plan, statement, box, tile, loop.variable, target)
     computes = read_boxes(plan, loop)
     read_large_tiles(plan, loop, _still_own(plan, loop))
     planned = (plan.replaced.get(s, s) for s in plan.given.top[loop])
@@ -229,10 +238,13 @@ def _box_ring(plan: RingPlan, loop: For, boxes: _Boxes, counted: bool, most_stag
     held = tuple(one.statement.target for one in own)
     keep_totals(plan, loop, [*boxes.totals, *totals_of(own)])
     running = assigned_for(totals_of(own))
-    stages = min(_wanted_stages(plan, tiles), most_stages)
-    brought = tuple(statement.target for statement, _ in boxes.of_loads)
+    stages = min(_wanted_stages(plan, tiles, trips), most_stages)
     overlapped = _overlapped(plan, loop, (*tiles, *brought))
-    return Ring(loop.variable, "tma", tiles, stages, counted, overlapped, own=held, ahead=ahead, running=running)
+    counted = counted or trips > 1
+    return Ring(
+        loop.variable, "tma", tiles, stages, counted, overlapped,
+        own=held, ahead=ahead, running=running, trips=trips,
+    )  # fmt: skip
 
 
 def _still_own(plan: RingPlan, loop: For) -> list[Found]:
@@ -260,17 +272,15 @@ def _of_use(facts: Facts, loop: For, stages: int) -> int:
     return stages if start is None or stop is None or not step else min(stages, len(range(start, stop, step)))
 
 
-def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:
+def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...], trips: int) -> int:
     """As many stages as shared memory has room for, up to what hides its latency, and at least as many as asked for.
 
-    Large sums leave no registers for a second block; for small tiles a deep ring does what two blocks would.
+    Large sums leave no registers for a second block; for small tiles a deep ring does what two blocks would. Stages of several
+    `trips` are larger, and fewer of them leave other blocks the room that they had before.
     """
     stage = sum(plan.dots.staged[tile].stage_bytes for tile in tiles)
-    return max(
-        plan.given.options.num_stages,
-        LEAST_STAGES,
-        min(MOST_STAGES, plan.given.target.max_dynamic_shared_bytes // stage),
-    )
+    asked, most = -(-plan.given.options.num_stages // trips), MOST_STAGES if trips == 1 else JOINED_STAGES
+    return max(asked, LEAST_STAGES, min(most, plan.given.target.max_dynamic_shared_bytes // stage))
 
 
 @frozen

@@ -105,19 +105,21 @@ def _place(plan: RingPlan, box: Box, statement: Statement) -> Place | None:
     return place_of_making(plan.given.kernel, box.made_of, line, statement)
 
 
-def box_load(plan: RingPlan, statement: Assign, box: Box, tile: SharedTile, loop: Variable) -> Statement:
-    """The tensor copy that takes the place of a load in a ring's loop, whose variable is `loop`."""
+def box_load(
+    plan: RingPlan, statement: Assign, box: Box, tile: SharedTile, loop: Variable, target: Variable
+) -> Statement:
+    """The tensor copy that takes the place of a load in a ring's loop, whose variable is `loop`, and brings the `target`."""
     name = _map(plan, box, tile, statement)
     starts = tuple(dim.start for dim in reversed(box.dims))
     axes = tuple(dim.axis for dim in reversed(box.dims))
     call = Call(
-        statement.target.type,
+        target.type,
         "box_load",
         starts,
         (("map", name), ("base", box.base), ("axes", axes), *_eviction(plan, statement, box, loop)),
         span=statement.value.span,
     )
-    return replace(statement, value=call)
+    return replace(statement, targets=(target,), value=call)
 
 
 def _eviction(plan: RingPlan, statement: Assign, box: Box, loop: Variable) -> tuple[tuple[str, object], ...]:
