@@ -38,9 +38,9 @@ from .schedule.rewrites.early_loads import with_early_loads
 from .schedule.rewrites.early_products import serves, with_early_products
 from .schedule.rewrites.narrow_moves import with_narrow_moves
 from .schedule.rewrites.second_loads import with_second_loads
-from .schedule.staging import rings
+from .schedule.staging import rings, teams
 from .schedule.staging.own_stages import loads_not_ahead
-from .schedule.staging.ring_plan import Rings
+from .schedule.staging.ring_plan import Rings, RingWishes
 from .schedule.staging.small_loads import loads_more, may_load_more
 
 
@@ -66,6 +66,7 @@ class _Request:
       blocks: for how many blocks on a multiprocessor registers are to be left.
       small_loads: whether small tiles are loaded ahead, too.
       in_place: whether rows that are not aligned are stored from where they are held, through no shared memory.
+      teams: how many take turns at the programs of a block.
     """
 
     kernel: Kernel
@@ -75,6 +76,7 @@ class _Request:
     blocks: int = 1
     small_loads: bool = False
     in_place: bool = False
+    teams: int = 1
 
 
 def fitted(kernel: Kernel, options: Options, target: Target) -> Plan:
@@ -110,7 +112,7 @@ def _fitted(written: _Request) -> Plan:
             return _fitted(replace(written, options=replace(options, num_warps=2 * options.num_warps)))
     request, plan = _in_place_for_stages(request, *_with_fewer_moves(request, plan))
     request, plan = _with_early_work(request, plan)
-    return _with_small_loads(request, plan)
+    return _with_teams(request, _with_small_loads(request, plan))
 
 
 # --------------------------------------------------------------------------- what may take the place of the plain plan
@@ -162,6 +164,16 @@ def _with_small_loads(request: _Request, plan: Plan) -> Plan:
         return plan
     more = _in_blocks(replace(request, small_loads=True))
     return more if loads_more(more.schedule, plan.schedule) else plan
+
+
+def _with_teams(request: _Request, plan: Plan) -> Plan:
+    """The plan in which two warpgroups take turns at programs, where one by itself would have the multiprocessor."""
+    if not teams.may_take_turns(plan.kernel, plan.facts, plan.schedule):
+        return plan
+    with suppress(OutOfResources):
+        in_turns = _with_room(replace(request, teams=teams.TEAMS))
+        return in_turns if teams.serves_teams(in_turns.schedule, in_turns.unit.shared_bytes) else plan
+    return plan
 
 
 # ------------------------------------------------------------------------------------------------ blocks and stages
@@ -261,8 +273,9 @@ def _with_most_stages(plan: Callable[[int], Plan | _NoRoom], least: int, most: i
 def _planned(request: _Request, most_stages: int) -> Plan | _NoRoom:
     """The plan with rings of at most so many stages."""
     options, target, not_ahead = request.options, request.target, frozenset[Variable]()
+    wishes = RingWishes(most_stages, request.small_loads, teams=request.teams)
     while True:
-        kernel, chosen = rings.plan_rings(request.kernel, options, target, most_stages, request.small_loads, not_ahead)
+        kernel, chosen = rings.plan_rings(request.kernel, options, target, replace(wishes, not_ahead=not_ahead))
         facts = find_facts(kernel)
         schedule = decide(kernel, facts, options, target, chosen, request.blocks, request.in_place)
         late = loads_not_ahead(kernel, facts, schedule)

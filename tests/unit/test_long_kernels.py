@@ -145,7 +145,7 @@ def test_products_of_a_loop_do_not_look_at_the_kernel_anew(tmp_path: Path) -> No
         kernel = load(f"{head}{loop}{end}", tmp_path, f"products_{products}")
         arguments = parse_signature(kernel, "*fp16:16, *fp32:16, i32:16, 64")
         prepared_ = prepared(build_kernel(kernel, arguments, options, target), options, target)
-        planned.append(calls(lambda prepared_=prepared_: plan_rings(prepared_, options, target, 3)))
+        planned.append(calls(lambda prepared_=prepared_: plan_rings(prepared_, options, target, RingWishes(3))))
         reordered.append(calls(lambda prepared_=prepared_: with_early_products(prepared_, lambda dot: True)))
     assert planned[1] < planned[0] * 2.5, f"{planned[1] / planned[0]:.1f} times the calls for twice the products"
     assert reordered[1] < reordered[0] * 5, f"{reordered[1] / reordered[0]:.1f} times the calls for twice the products"

@@ -41,7 +41,9 @@ def first_context(
     """What a lowering starts from: the names that are taken, the arrays that are known, the masks that have names."""
     entry = entry_name(kernel.name, named_values(kernel))
     names = Names([entry, *named_values(kernel), *_variable_names(kernel)], _called(kernel))
-    axis_names = AxisNames(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
+    axis_names = AxisNames(
+        _layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer, schedule.rings.teams
+    )
     scopes = _scopes(kernel, facts, schedule, names)
     given = given_names(kernel, facts, schedule, scopes)
     names.results.update(_results(kernel))

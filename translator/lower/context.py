@@ -280,7 +280,8 @@ class Context:
             return "__syncwarp()" if self.schedule.num_threads == WARP_SIZE else "__syncthreads()"
         self.use_helper("named_barrier_sync")
         barrier = self.constants.named("CONSUMER_BARRIER", 1, "named barrier of those that multiply", topic="threads")
-        return f"named_barrier_sync({barrier}, NUM_THREADS)"
+        own = f"{barrier} + {self.axis_names.team}" if self.schedule.rings.teams > 1 else barrier
+        return f"named_barrier_sync({own}, NUM_THREADS)"
 
     def launch_word(self, op: str, axis: int) -> str:
         """What `program_id` or `num_programs` along an axis is.
@@ -301,6 +302,15 @@ class Context:
         """The same as an int, which CUDA's words are not."""
         own = axis < self.schedule.rings.program_axes
         return self.launch_word(op, axis) if own else self.constants.grid_place(op, axis)
+
+    def multiplying_threads(self) -> str:
+        """How many threads multiply, as text: those of all teams."""
+        return f"{self.num_teams()} * NUM_THREADS" if self.schedule.rings.teams > 1 else "NUM_THREADS"
+
+    def num_teams(self) -> str:
+        """The constant that counts the teams."""
+        comment = "warpgroups that multiply a program each, in turns"
+        return self.constants.named("NUM_TEAMS", self.schedule.rings.teams, comment, topic="threads")
 
     def producer_threads(self) -> str:
         """The constant that counts the loading warpgroup's threads; "" without one."""

@@ -19,6 +19,7 @@ from .functions import lower_function
 from .shared.plan import names_of_arrays, plan_shared, shared_alignment
 from .shared.turns import Sharing
 from .staging.made_maps import count_map_slots
+from .staging.teams import team_and_thread
 from .staging.warp_roles import lower_body
 from .static_loops import rolled
 from .text.header import header_fields, needed_architecture, reads_through_proxy, title
@@ -122,7 +123,7 @@ def _bounds(context: Context) -> tuple[str, str]:
     """
     if context.schedule.options.maxnreg is not None:
         return f"__maxnreg__({context.schedule.options.maxnreg})", ""
-    threads = sum_text("NUM_THREADS", context.producer_threads())
+    threads = sum_text(context.multiplying_threads(), context.producer_threads())
     blocks = context.schedule.blocks_per_multiprocessor
     if blocks is None:
         return f"__launch_bounds__({threads})", threads
@@ -177,7 +178,9 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
         if place.name in used:
             places.append(place)
             used |= words((place,))
-    if tid in used:
+    if context.schedule.rings.teams > 1:
+        nodes += team_and_thread(context)
+    elif tid in used:
         nodes.append(const("int", tid, "threadIdx.x"))
     places.reverse()
     nodes += of_thread(context, places) if tid in used else ()

@@ -113,5 +113,5 @@ class Schedule:
 
     @property
     def launch_threads(self) -> int:
-        """Threads per block: with a warpgroup that loads, where there is one."""
-        return self.num_threads + (WARPGROUP if self.rings.has_producer else 0)
+        """Threads per block: of all teams, with a warpgroup that loads, where there is one."""
+        return self.num_threads * self.rings.teams + (WARPGROUP if self.rings.has_producer else 0)

@@ -15,6 +15,7 @@ from ..context import Context
 from ..control_flow import repeated
 from ..text.constants import grid_word
 from ..text.unit import Assignment, Declaration, Loop, Node, const
+from .teams import pass_over
 
 
 def program_variables(context: Context, kernel: Kernel) -> dict[int, Variable]:
@@ -39,6 +40,7 @@ def each_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, 
     body = repeated(
         context, None, lambda: lower_program(context, block), ordered=True
     )  # programs do not wait for others
+    body = (*pass_over(context), *body)
     if context.schedule.rings.useful is not None:
         return _taking_turns(context, context.schedule.rings.useful, body)
     for axis in range(axes):

@@ -42,11 +42,27 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
             ]
         for helper in ("mbarrier_init", "mbarrier_init_fence"):
             context.use_helper(helper)
-    tid = context.axis_names.tid
     return [
-        Branch(f"{tid} == NUM_THREADS", (*nodes, Line("mbarrier_init_fence();"))),
+        Branch(" && ".join(starts_copies(context)), (*nodes, Line("mbarrier_init_fence();"))),
         Line("__syncwarp();", "the loading warp is together again: what follows is for whole warps"),
     ]
+
+
+def starts_copies(context: Context) -> tuple[str, ...]:
+    """What picks the thread that starts all tensor copies; in its warpgroup, the last of these conditions does."""
+    tid = context.axis_names.tid
+    teams = context.schedule.rings.teams
+    return (f"{tid} == NUM_THREADS",) if teams == 1 else (loads(context), f"{tid} == 0")
+
+
+def loads(context: Context) -> str:
+    """The condition that picks the warpgroup that loads: it comes behind those that multiply."""
+    teams = context.schedule.rings.teams
+    return (
+        f"{context.axis_names.tid} >= NUM_THREADS"
+        if teams == 1
+        else f"{context.axis_names.team} == {context.num_teams()}"
+    )
 
 
 def ready(context: Context) -> tuple[Node, Node]:
@@ -54,13 +70,14 @@ def ready(context: Context) -> tuple[Node, Node]:
     number = context.constants.named(
         "READY_BARRIER", LAST_BARRIER, "named barrier: mbarriers are initialised", topic="threads"
     )
-    value = context.schedule.num_threads + WARP_SIZE
-    comment = "those that multiply, and the loading warp"
-    threads = context.constants.named("READY_THREADS", value, comment, "NUM_THREADS + WARP_SIZE", topic="threads")
+    teams = context.schedule.rings.teams
+    value = teams * context.schedule.num_threads + WARP_SIZE
+    comment, text = "those that multiply, and the loading warp", f"{context.multiplying_threads()} + WARP_SIZE"
+    threads = context.constants.named("READY_THREADS", value, comment, text, topic="threads")
     for helper in ("named_barrier_arrive", "named_barrier_sync"):
         context.use_helper(helper)
     arrive = Branch(
-        f"{context.axis_names.tid} < {threads}",
+        f"{context.axis_names.tid} < {threads if teams == 1 else 'WARP_SIZE'}",
         (Line(f"named_barrier_arrive({number}, {threads});"),),
         (),
         "the first warp",

@@ -35,6 +35,7 @@ from .loop_bounds import for_header, has_trips, if_any_trip
 from .own_stages import copies_ahead, stage_word
 from .ring_barriers import barrier_name, barrier_of, position_name, stage_lines, stages_name
 from .ring_loop import RingLoop
+from .teams import turn_of_products
 
 
 def lower_producer_loop(context: Context, loop: RingLoop) -> tuple[Node, ...]:
@@ -183,7 +184,8 @@ def _running_on(context: Context, loop: RingLoop, trip: list[Node], sums: tuple[
         end.append(Branch(f"{lane} == 0", (release,)))
     trips = (Loop(counting(context, loop), tuple(trip)), *end)
     why = "ptxas serialises products if a path bypasses the wait for them"
-    return (*start, *if_any_trip(statement, bounds, trips, why))
+    own_turn, next_turn = turn_of_products(context)
+    return (*own_turn, *start, *if_any_trip(statement, bounds, trips, why), *next_turn)
 
 
 def products_in(context: Context, loop: For) -> tuple[Assign, ...]:

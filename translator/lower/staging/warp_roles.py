@@ -6,7 +6,7 @@ warpgroup runs the producer's part (`schedule/staging/producer.py`), the others 
 
 from __future__ import annotations
 
-from ...hardware import WARPGROUP
+from ...hardware import WARP_SIZE, WARPGROUP
 from ...ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Literal, Note, Return, Statement, Use, Variable
 from ...ir.structured import is_atomic, is_elementwise
 from ...ir.walk import bodies, statements, subexpressions, used_variables
@@ -20,8 +20,9 @@ from ..text.unit import Blank, Branch, Line, Node, const
 from .loop_bounds import loop_stop
 from .made_maps import announce_maps, begin_maps, end_maps
 from .programs import each_program, program_variables
-from .ring_barriers import announce_rings, ready, ring_counters
+from .ring_barriers import announce_rings, loads, ready, ring_counters, starts_copies
 from .rings import l2_policies
+from .teams import turn_counters
 
 
 def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
@@ -59,20 +60,20 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     )  # fmt: skip
     context.role.name, context.scopes = "consumer", find_scopes((*first, *multiplying), context.speller.written_out)
     consumer = (
-        *begin_maps(context, loads=False), *ring_counters(context), *first_turn(context),
+        *begin_maps(context, loads=False), *ring_counters(context), *turn_counters(context), *first_turn(context),
         *each_program(context, multiplying),
         *end_maps(context, loads=False),
     )  # fmt: skip
     context.role.name = ""
     shrink, grow = _register_shares(context)
-    one = Branch(f"{context.axis_names.tid} == NUM_THREADS", producer)
+    one = Branch(starts_copies(context)[-1], producer)
     arrive, begin = ready(context)
     roles = Branch(
-        f"{context.axis_names.tid} >= NUM_THREADS",
+        loads(context),
         (*shrink, arrive, one),
         (*grow, begin, *consumer),
         "the last warpgroup loads: one of its threads starts every TMA load",
-        "the others multiply",
+        "the others multiply" + ", each a program, in turns" * (context.schedule.rings.teams > 1),
     )
     return (*shared, Blank(), roles) if shared else (roles,)
 
@@ -151,11 +152,12 @@ def _for_everybody(context: Context, statement: Statement) -> bool:
 def _register_shares(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     """How the register file is divided: the loading warpgroup gives back what it does not need."""
     blocks = context.schedule.blocks_per_multiprocessor or 1
-    alone = context.schedule.num_threads == WARPGROUP and blocks == 1  # each thread has the most that it can have
+    multiplying = context.schedule.num_threads * context.schedule.rings.teams
+    alone = multiplying == WARPGROUP and blocks == 1  # each thread has the most that it can have
     if alone or context.schedule.options.maxnreg is not None:
         return (), ()
     kept = MAKER_REGISTERS if context.schedule.rings.made and blocks == 1 else PRODUCER_REGISTERS
-    share = consumer_registers(context.schedule.options.num_warps, blocks, kept)
+    share = consumer_registers(multiplying // WARP_SIZE, blocks, kept)
     producer = context.constants.named("PRODUCER_REGS", kept, "registers per loading thread", topic="threads")
     consumer = context.constants.named("CONSUMER_REGS", share, "registers per multiplying thread", topic="threads")
     for helper in ("warpgroup_shrink", "warpgroup_grow"):

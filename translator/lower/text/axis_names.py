@@ -105,18 +105,21 @@ class AxisNames:
         names: Names,
         num_warps: int,
         producer: bool = False,
+        teams: int = 1,
     ) -> None:
         """`layouts` are (layout, shape, name of a tile that has it), the ones that give names first.
 
-        `producer` is whether further threads load.
+        `producer` is whether further threads load; so many `teams` of threads multiply, each by itself.
         """
         self._names = names
         self._axes: dict[tuple[int, ...], NamedAxis] = {}
         self.num_threads = num_warps * WARP_SIZE
         self.tid = names.fresh("tid", "thread")
+        self.team = names.fresh("team", "warp_team") if teams > 1 else ""
         self.constants = Constants(names)
+        multiply = "of a team: those that multiply a program" if teams > 1 else "those that multiply"
         self.constants.all += [
-            Constant("NUM_WARPS", str(num_warps), "those that multiply" if producer else "", topic="threads"),
+            Constant("NUM_WARPS", str(num_warps), multiply if producer else "", topic="threads"),
             Constant("WARP_SIZE", "32", topic="threads"),
             Constant("ALL_LANES", "0xffffffff", "shuffle mask", "unsigned", "threads"),
             Constant("NUM_THREADS", "NUM_WARPS * WARP_SIZE", f"{self.num_threads}", topic="threads"),

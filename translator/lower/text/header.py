@@ -127,6 +127,9 @@ def _warps(context: Context) -> tuple[str, ...]:
         return ()
     consumers = context.schedule.num_threads // WARPGROUP
     joint = "and" if consumers == 2 else "to"
+    if context.schedule.rings.teams > 1:
+        last = context.schedule.rings.teams
+        return (f"warpgroups 0 and 1 multiply in turns, a program each; warpgroup {last} loads, by one of its threads",)
     first = "warpgroup 0 multiplies" if consumers == 1 else f"warpgroups 0 {joint} {consumers - 1} multiply"
     return (f"{first}, warpgroup {consumers} loads: one of its threads starts every TMA load",)
 

@@ -41,9 +41,7 @@ class Joined:
     boxes: Mapping[Assign, Box]
 
 
-def joined_trips(
-    plan: RingPlan, loop: For, boxes: Mapping[Assign, Box], outside: Outside, most_stages: int
-) -> Joined | None:
+def joined_trips(plan: RingPlan, loop: For, boxes: Mapping[Assign, Box], outside: Outside) -> Joined | None:
     """What becomes of a loop with these loads; None where its trips cannot be joined, or that would spare nothing."""
     axes = {load: _axis_of_k(plan, load.target) for load in boxes}
     lines = [
@@ -53,7 +51,7 @@ def joined_trips(
     ]
     trips = SWIZZLED_LINE_BYTES // min(lines, default=SWIZZLED_LINE_BYTES)
     stage = max(trips, 1) * sum(plan.dots.staged[load.target].stage_bytes for load in boxes)
-    room = min(plan.given.target.max_dynamic_shared_bytes // stage, most_stages)
+    room = min(plan.given.target.max_dynamic_shared_bytes // stage, plan.given.wishes.most_stages)
     if trips < 2 or room < LEAST_STAGES or loop.descending or not _only_multiplies(plan, loop, boxes, outside):
         return None
     try:
@@ -119,7 +117,7 @@ def _come_out_even(plan: RingPlan, loop: For, trips: int) -> bool:
     """Whether numbers say that no step reaches beyond the last trip."""
     bounds = (number_of(bound, plan.given.facts.definitions) for bound in (loop.start, loop.stop, loop.step))
     start, stop, step = bounds
-    return start is not None and stop is not None and bool(step) and len(range(start, stop, step)) % trips == 0
+    return not (start is None or stop is None or not step) and len(range(start, stop, step)) % trips == 0
 
 
 def _size(plan: RingPlan, loop: For, dim: BoxDim, slope: int, rest: Sum) -> Expr:
@@ -150,8 +148,8 @@ def _whole_steps(length: Sum, loop: For, site: Site) -> Sum:
     if not isinstance(step, Literal) or site.divisor(size) % step.value == 0:
         return length
     number = Literal(size.type, step.value)
-    rounded = build(plus(length, (Term(step.value - 1),)))
-    return (Term(step.value, (Call(size.type, "floordiv", (rounded, number)),)),)
+    rounded = build(plus(length, (Term(int(step.value) - 1),)))
+    return (Term(int(step.value), (Call(size.type, "floordiv", (rounded, number)),)),)
 
 
 def _at_least(terms: Sum, site: Site) -> Sum:

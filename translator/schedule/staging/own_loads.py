@@ -41,7 +41,7 @@ def own_loads(plan: RingPlan, loop: For) -> list[Found]:
     for statement in plan.given.top[loop]:
         if not isinstance(statement, Assign) or not is_plain_load(plan, statement):
             continue
-        if statement.target in plan.given.not_ahead:
+        if statement.target in plan.given.wishes.not_ahead:
             continue
         one = load_in_any_trip(plan, statement, loop)
         if one is None or _asks_again(one) or _is_overlapping(plan.given.induction, statement):

@@ -100,6 +100,7 @@ class Rings:
     useful: UsefulPrograms | None = None  # those that blocks take turns at, where others have nothing to do
     once: bool = False  # whether a block with tensor copies runs one program, without a loop around the one that copies
     folded: frozenset[Variable] = frozenset()  # what the places of loads and stores were computed from
+    teams: int = 1  # warpgroups, or as many warps as multiply a program, that take turns at programs (`teams.py`)
     for_next: frozenset[Variable] = frozenset()  # what loads of the next iteration bring (`next_loads.py`)
 
     def of(self, loop: Variable) -> Ring | None:
@@ -154,6 +155,23 @@ class Rings:
 
 
 @frozen
+class RingWishes:
+    """What rings are to be like.
+
+    Attributes:
+      most_stages: bounds every ring.
+      small_loads: whether loads of small tiles go with those of several products, too.
+      not_ahead: tiles whose loads stay where they are: see `loads_not_ahead`.
+      teams: how many take turns at the programs of a block.
+    """
+
+    most_stages: int
+    small_loads: bool = False
+    not_ahead: frozenset[Variable] = frozenset()
+    teams: int = 1
+
+
+@frozen
 class RingFacts:
     """What rings are planned from: nothing of it changes while they are.
 
@@ -165,8 +183,7 @@ class RingFacts:
       settled: scalars from memory, of which the kernel may make tensor maps.
       top: by loop, the statements that every iteration passes once.
       blocks: how many fit on a multiprocessor, which takes a while to find out (`own_stages.py`).
-      small_loads: whether loads of small tiles go with those of several products, too.
-      not_ahead: tiles whose loads stay where they are: see `loads_not_ahead`.
+      wishes: what the rings are to be like.
     """
 
     kernel: Kernel
@@ -180,8 +197,7 @@ class RingFacts:
     settled: frozenset[Variable]
     top: Mapping[For, tuple[Statement, ...]]
     blocks: Callable[[], int]
-    small_loads: bool
-    not_ahead: frozenset[Variable]
+    wishes: RingWishes
 
 
 @dataclass(slots=True)

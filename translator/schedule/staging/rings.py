@@ -67,7 +67,7 @@ from .own_loads import large_loads, may_load_ahead, own_loads, several_products
 from .own_stages import evenly_shared_blocks, own_stages
 from .persistence import axes_of_programs
 from .read_ahead import Found, load_in_any_trip, take, totals_of, without_numbers
-from .ring_plan import ALIGNED_STAGES, Ring, RingFacts, RingKind, RingPlan, Rings
+from .ring_plan import ALIGNED_STAGES, Ring, RingFacts, RingKind, RingPlan, Rings, RingWishes
 from .row_copies import row_load
 from .running_totals import RunningTotal, assigned_for, keep_totals, knowing, running_totals
 from .shared_rings import share_rings
@@ -79,22 +79,12 @@ JOINED_STAGES = MOST_STAGES // 2  # of several trips
 LEAST_STAGES = 2  # with fewer nothing is loaded ahead
 
 
-def plan_rings(
-    kernel: Kernel,
-    options: Options,
-    target: Target,
-    most_stages: int,
-    small_loads: bool = False,
-    not_ahead: frozenset[Variable] = frozenset(),
-) -> tuple[Kernel, Rings]:
-    """See the module docstring; `most_stages` bounds every ring.
-
-    `small_loads` go with those of several products, too; the tiles `not_ahead` are not loaded ahead by threads for themselves.
-    """
+def plan_rings(kernel: Kernel, options: Options, target: Target, wishes: RingWishes) -> tuple[Kernel, Rings]:
+    """See the module docstring."""
     loops = list(_loops(kernel.body, False))
     dots = any(True for _ in dot_statements(kernel))
     may_pay = dots or any(may_load_ahead(loop) or may_be_recurrence(loop) for loop, _ in loops)
-    if not loops or most_stages < LEAST_STAGES or not may_pay:
+    if not loops or wishes.most_stages < LEAST_STAGES or not may_pay:
         return kernel, Rings()
     facts = find_facts(kernel)
     given = RingFacts(
@@ -109,13 +99,12 @@ def plan_rings(
         settled=settled_scalars(kernel, facts),
         top={loop: tuple(top_statements(loop.body)) for loop, _ in loops},
         blocks=cache(partial(evenly_shared_blocks, kernel, facts, options.num_warps * WARP_SIZE, target)),
-        small_loads=small_loads,
-        not_ahead=not_ahead,
+        wishes=wishes,
     )
     plan = RingPlan(given, plan_dots(kernel, facts, options, target), next_key(kernel))
     reads = find_reads(kernel, facts)
     for loop, nested in loops:
-        _plan_loop(plan, loop, nested, most_stages, reads)
+        _plan_loop(plan, loop, nested, reads)
     if any(ring.kind == "tma" for ring in plan.rings):
         copy_stores(plan)
     repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
@@ -136,6 +125,7 @@ def plan_rings(
         useful=useful,
         once=not axes and not repeats,
         folded=folded,
+        teams=wishes.teams,
         for_next=frozenset(plan.for_next),
     )
 
@@ -163,7 +153,7 @@ def _loops(block: tuple[Statement, ...], inside: bool) -> Iterator[tuple[For, bo
                 yield from _loops(statement.body, inside)
 
 
-def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads: Reads) -> None:
+def _plan_loop(plan: RingPlan, loop: For, nested: bool, reads: Reads) -> None:
     outside = reads.outside(loop)
     if loop.variable in outside:
         return
@@ -171,12 +161,13 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         return  # what others write must not be loaded ahead of the wait for it
     top = plan.given.top[loop]
     loads = [s for s in top if isinstance(s, Assign) and _is_staged_load(plan, s) and s.target not in outside]
+    most_stages = plan.given.wishes.most_stages
     plain = isinstance(loop.start, Literal) and loop.start.value == 0
     plain = plain and isinstance(loop.step, Literal) and loop.step.value == 1
     mixed = [s for s in top if assigns(s, "load") and s.target in plan.dots.mixed and s.target not in outside]
     boxes = _boxes_with_mixed(plan, loop, loads, mixed) or (_boxes(plan, loop, loads) if loads else None)
     if boxes is not None:
-        plan.rings.append(_box_ring(plan, loop, boxes, nested or not plain, most_stages, outside))
+        plan.rings.append(_box_ring(plan, loop, boxes, nested or not plain, outside))
         return
     moved: list[Found] = []
     rows = []
@@ -212,11 +203,11 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         load_recurrence(plan, loop)
 
 
-def _box_ring(plan: RingPlan, loop: For, boxes: _Boxes, counted: bool, most_stages: int, outside: Outside) -> Ring:
+def _box_ring(plan: RingPlan, loop: For, boxes: _Boxes, counted: bool, outside: Outside) -> Ring:
     """The ring of a loop whose loads are all tensor copies."""
     brought = tuple(statement.target for statement, _ in boxes.of_loads)
     by_load: Mapping[Assign, Box] = dict(boxes.of_loads)
-    joined = joined_trips(plan, loop, by_load, outside, most_stages) if _overlapped(plan, loop, brought) else None
+    joined = joined_trips(plan, loop, by_load, outside) if _overlapped(plan, loop, brought) else None
     trips = joined.trips if joined else 1
     by_load = joined.boxes if joined else by_load
     wider = join(plan, loop, by_load, trips) if joined else {}
@@ -233,12 +224,16 @@ def _box_ring(plan: RingPlan, loop: For, boxes: _Boxes, counted: bool, most_stag
     tiles = tuple(s.target for s in planned if assigns(s, "box_load"))
     load_into_registers(plan, loop)
     own = without_numbers(plan, _still_own(plan, loop), [])
-    own = own if plan.given.small_loads and (computes or several_products(plan.given.top[loop])) else large_loads(own)
+    own = (
+        own
+        if plan.given.wishes.small_loads and (computes or several_products(plan.given.top[loop]))
+        else large_loads(own)
+    )
     ahead = take(plan, own)
     held = tuple(one.statement.target for one in own)
     keep_totals(plan, loop, [*boxes.totals, *totals_of(own)])
     running = assigned_for(totals_of(own))
-    stages = min(_wanted_stages(plan, tiles, trips), most_stages)
+    stages = min(_wanted_stages(plan, tiles, trips), plan.given.wishes.most_stages)
     overlapped = _overlapped(plan, loop, (*tiles, *brought))
     counted = counted or trips > 1
     return Ring(
@@ -276,10 +271,12 @@ def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...], trips: int) -> i
     """As many stages as shared memory has room for, up to what hides its latency, and at least as many as asked for.
 
     Large sums leave no registers for a second block; for small tiles a deep ring does what two blocks would. Stages of several
-    `trips` are larger, and fewer of them leave other blocks the room that they had before.
+    `trips` are larger, and fewer of them leave other blocks the room that they had before; teams have the block to themselves.
     """
     stage = sum(plan.dots.staged[tile].stage_bytes for tile in tiles)
-    asked, most = -(-plan.given.options.num_stages // trips), MOST_STAGES if trips == 1 else JOINED_STAGES
+    asked, most = -(-plan.given.options.num_stages // trips), MOST_STAGES
+    if trips > 1 and plan.given.wishes.teams == 1:
+        most = JOINED_STAGES
     return max(asked, LEAST_STAGES, min(most, plan.given.target.max_dynamic_shared_bytes // stage))
 
 

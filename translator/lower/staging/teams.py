@@ -1,0 +1,72 @@
+"""Warpgroups that take turns at the programs of a block (`schedule/staging/teams.py`): who is who, and whose turn it is.
+
+All count the programs of their block, and pass over those of the others with the stages that these use. The products of a program
+begin when those of the one before it have been started: a barrier of a stage tells of one use after the other, and not of which.
+"""
+
+from __future__ import annotations
+
+from ...hardware import LAST_BARRIER
+from ...schedule.staging.teams import TEAMS, trips_of_program
+from ..context import Context
+from ..text.unit import Branch, Declaration, Line, Node, const
+from .ring_barriers import position_name
+
+TURN_BARRIER = LAST_BARRIER - TEAMS  # the first of one for each
+
+
+def team_and_thread(context: Context) -> tuple[Node, ...]:
+    """The numbers of a thread's team, and of the thread in it: what is computed of the latter is the same in all."""
+    threads = "NUM_THREADS"
+    last = context.schedule.rings.teams
+    return (
+        const("int", context.axis_names.team, f"threadIdx.x / {threads}", f"team {last} loads"),
+        const("int", context.axis_names.tid, f"threadIdx.x % {threads}"),
+    )
+
+
+def turn_counters(context: Context) -> tuple[Node, ...]:
+    """The counts that those start with who multiply, besides that of stages."""
+    if context.schedule.rings.teams == 1:
+        return ()
+    (ring,) = context.schedule.rings.rings
+    trips = trips_of_program(context.kernel, context.facts, ring)
+    if trips is None:
+        raise ValueError("teams whose programs have other loops")
+    return (
+        const("int", _trips(context), context.speller.text(trips), "stages that a program uses"),
+        Declaration("int", _turn(context), "0", comment="programs so far, those of other teams too"),
+    )
+
+
+def pass_over(context: Context) -> tuple[Node, ...]:
+    """The end of a trip of the loop over programs that is another team's."""
+    if context.schedule.rings.teams == 1 or context.role.name != "consumer":
+        return ()
+    (ring,) = context.schedule.rings.rings
+    others = f"{_turn(context)}++ % {context.num_teams()} != {context.axis_names.team}"
+    lines = (Line(f"{position_name(context, ring)} += {_trips(context)};"), Line("continue;"))
+    return (Branch(others, lines, (), "the other team multiplies this program"),)
+
+
+def turn_of_products(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """What stands in front of the loop over a program's products, and behind it."""
+    if context.schedule.rings.teams == 1:
+        return (), ()
+    for helper in ("named_barrier_sync", "named_barrier_arrive"):
+        context.use_helper(helper)
+    barrier = context.constants.named(
+        "TURN_BARRIER", TURN_BARRIER, "the first of the teams' named barriers: its turn has come", topic="threads"
+    )
+    team, teams, threads = context.axis_names.team, context.num_teams(), context.multiplying_threads()
+    wait = Line(f"named_barrier_sync({barrier} + {team}, {threads});", "the other's products have been started")
+    hand_over = Line(f"named_barrier_arrive({barrier} + ({team} + 1) % {teams}, {threads});", "now the other's")
+    return (Branch(f"{_turn(context)} > 1", (wait,), (), "all but the first program"),), (hand_over,)
+
+
+def _trips(context: Context) -> str:
+    return context.names.once("trips", "trips of a program")
+
+
+def _turn(context: Context) -> str:
+    return context.names.once("turn", "turn of a team")
