@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from test_on_gpu import from_gpu, run_everywhere, to_gpu  # noqa: F401
 from unit.test_evict_first import *
+from unit.test_joined_trips import test_no_copy_is_late_or_early, test_what_no_mask_bounds_is_right  # noqa: F401
 from unit.test_own_stages import *
 from unit.test_read_ahead import *
 from unit.test_running_totals import *
+from unit.test_teams import test_neither_team_overtakes_the_other, test_programs_of_both_teams_are_right  # noqa: F401
 
 pytestmark = pytest.mark.gpu
 

@@ -22,6 +22,7 @@ from tilewright.lower.text.names import AGAIN, Names
 from tilewright.preparing import prepared
 from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.rewrites.early_products import with_early_products
+from tilewright.schedule.staging.ring_plan import RingWishes
 from tilewright.schedule.staging.rings import plan_rings
 from tilewright.schedule.targets import find_target
 from written_kernels import written_kernel
