@@ -175,9 +175,11 @@ def matmul(golden: GoldenCase, rng: np.random.Generator) -> Launch:
     odd = golden.configuration == "fp16_unaligned"
     m, n, k = (197, 151, 183) if odd else (720, 656, 208)
     a, b, c = product(rng, m, n, k, np.float16)
-    if golden.configuration == "fp16_activation":
+    if golden.configuration in ("fp16_activation", "fp16_small"):
         c = np.where(c >= 0, c, 0.01 * c)
     rows, columns = 128, 128 if golden.configuration in ("fp16_activation", "fp16_ampere") else 256
+    if golden.configuration == "fp16_small":
+        rows = columns = 64
     strides = (k + 3, n + 5, n + 1) if odd else (k + 16, n + 32, n + 48)
     wide = [padded(x, stride) for x, stride in zip((a, b, c), strides, strict=True)]
     arguments = (*wide[:2], poison(m, strides[2], dtype=np.float16), m, n, k, *strides)

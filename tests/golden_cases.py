@@ -72,6 +72,9 @@ GOLDEN_CASES = [
         archs=HOPPER,
     ),
     GoldenCase(
+        "matmul", "matmul_kernel", "fp16_small", f"{HALF3}, {ROW_MAJOR}, 64, 64, 32, 8, 'leaky_relu'", {}, archs=HOPPER
+    ),
+    GoldenCase(
         "matmul", "matmul_kernel", "fp16_unaligned",
         f"{HALF3}, i32, i32, i32, i32, i32:1, i32, i32:1, i32, i32:1, 128, 256, 64, 8, ''", LARGE, archs=HOPPER,
     ),

@@ -26,6 +26,7 @@ FRAGMENTS = "15 statements that become index tiles for two layouts, a ring, and 
 LARGER = {
     "matmul/matmul_kernel_fp16.cu": HELPERS,
     "matmul/matmul_kernel_fp16_activation.cu": HELPERS,
+    "matmul/matmul_kernel_fp16_small.cu": HELPERS,
     "matmul/matmul_kernel_fp16_unaligned.cu": "60 lines are helpers that copy and align rows, 70 PTX",
     "matmul_block_ptr/matmul_block_ptr_kernel_bf16.cu": ROLES,
     "matmul_descriptor/matmul_descriptor_kernel_fp16.cu": ROLES,

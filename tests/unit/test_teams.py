@@ -135,7 +135,9 @@ def test_what_the_text_says() -> None:
 def test_trips_are_counted_of_parameters() -> None:
     """What a program computes of them has its name inside of the loop over programs only."""
     artifact = planned(by_pointers, f"{USUAL}, 128, 64, 64").artifact
-    assert "const int trips = max((K + BK - 1) / BK" in artifact.source or "max((K + 63) / BK" in artifact.source
+    assert "const int trips = max((K + BK - 1) / BK, 0);" in artifact.source
+    short = planned(by_pointers, f"{USUAL}, 128, 64, 32").artifact.source
+    assert "const int trips = max(((K + BK - 1) / BK + 1) / 2, 0);" in short
 
 
 def arrays(m: int, n: int, k: int) -> tuple[Any, Any, Any, Any]:

@@ -279,8 +279,10 @@ class Context:
         if not self.schedule.rings.has_producer:  # of a single warp, the lanes meet, which is faster
             return "__syncwarp()" if self.schedule.num_threads == WARP_SIZE else "__syncthreads()"
         self.use_helper("named_barrier_sync")
-        barrier = self.constants.named("CONSUMER_BARRIER", 1, "named barrier of those that multiply", topic="threads")
-        own = f"{barrier} + {self.axis_names.team}" if self.schedule.rings.teams > 1 else barrier
+        several = self.schedule.rings.teams > 1
+        whose = "the first of the teams' own named barriers" if several else "named barrier of those that multiply"
+        barrier = self.constants.named("CONSUMER_BARRIER", 1, whose, topic="threads")
+        own = f"{barrier} + {self.axis_names.team}" if several else barrier
         return f"named_barrier_sync({own}, NUM_THREADS)"
 
     def launch_word(self, op: str, axis: int) -> str:

@@ -18,6 +18,7 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
     if maps:
         context.use_helper("tensor_map_prefetch")
     nodes: list[Node] = [Line(f"tensor_map_prefetch({name});") for name in dict.fromkeys(maps)]
+    those = "multiplying warp" if context.schedule.rings.teams == 1 else "warp of a team"
     for ring in context.schedule.rings.rings:
         if ring.kind != "tma" or ring.like is not None:
             continue
@@ -29,7 +30,7 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
                 continue
             for word, comment in (
                 ("full", f"completes when {what} of a stage {has(what)} arrived"),
-                ("empty", f"completes when every multiplying warp is done with {what if early else 'a stage'}"),
+                ("empty", f"completes when every {those} is done with {what if early else 'a stage'}"),
             ):
                 name = barrier_name(context, ring, prefix + word)
                 size = MBARRIER_BYTES * ring.stages
@@ -38,7 +39,7 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
             full, empty = (barrier_name(context, ring, prefix + word) for word in ("full", "empty"))
             nodes += [
                 Line(f"mbarrier_init<{stages}>({full}, 1);", "the loading thread arrives"),
-                Line(f"mbarrier_init<{stages}>({empty}, NUM_WARPS);", "a lane of each multiplying warp does"),
+                Line(f"mbarrier_init<{stages}>({empty}, NUM_WARPS);", f"a lane of each {those} does"),
             ]
         for helper in ("mbarrier_init", "mbarrier_init_fence"):
             context.use_helper(helper)

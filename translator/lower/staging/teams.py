@@ -7,8 +7,10 @@ begin when those of the one before it have been started: a barrier of a stage te
 from __future__ import annotations
 
 from ...hardware import LAST_BARRIER
-from ...schedule.staging.teams import TEAMS, trips_of_program
+from ...ir.nodes import Literal
+from ...schedule.staging.teams import TEAMS, bounds_of_program
 from ..context import Context
+from ..text.operators import Text, infix
 from ..text.unit import Branch, Declaration, Line, Node, const
 from .ring_barriers import position_name
 
@@ -29,14 +31,29 @@ def turn_counters(context: Context) -> tuple[Node, ...]:
     """The counts that those start with who multiply, besides that of stages."""
     if context.schedule.rings.teams == 1:
         return ()
-    (ring,) = context.schedule.rings.rings
-    trips = trips_of_program(context.kernel, context.facts, ring)
-    if trips is None:
-        raise ValueError("teams whose programs have other loops")
     return (
-        const("int", _trips(context), context.speller.text(trips), "stages that a program uses"),
+        const("int", _trips(context), _number_of_trips(context), "stages that a program uses"),
         Declaration("int", _turn(context), "0", comment="programs so far, those of other teams too"),
     )
+
+
+def _number_of_trips(context: Context) -> str:
+    """How many trips the loop over a program's products has."""
+    (ring,) = context.schedule.rings.rings
+    bounds = bounds_of_program(context.kernel, context.facts, ring)
+    if bounds is None:
+        raise ValueError("teams whose programs have other loops")
+    numbers = [int(bound.value) for bound in bounds if isinstance(bound, Literal)]
+    if len(numbers) == len(bounds):
+        return str(len(range(*numbers)))
+    start, stop, step = map(context.speller.spell, bounds)
+    known = context.role.loop_stops.get(ring.loop) or context.role.known_scalars.get(stop.text)
+    stop = Text(known) if known else stop
+    length = stop if start.text == "0" else infix(stop, "-", start)
+    if step.text != "1":
+        rest = Text(str(int(step.text) - 1)) if step.text.isdecimal() else infix(step, "-", Text("1"))
+        length = infix(Text(f"{length.within(12)} + {rest.within(12)}", 12, "+"), "/", step)
+    return f"max({length.text}, 0)"
 
 
 def pass_over(context: Context) -> tuple[Node, ...]:

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from ...analysis.facts import Facts
 from ...hardware import RESERVED_BYTES, WARPS_OF_WARPGROUP
-from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Literal, Note, Variable
+from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Note, Variable
 from ...ir.rewrite import substituted
 from ...ir.structured import is_elementwise
-from ...ir.types import ValueType
 from ...ir.walk import statements, subexpressions, used_variables
 from ...language.dtypes import int32
 from ..plan import Schedule
@@ -41,7 +40,7 @@ def may_take_turns(kernel: Kernel, facts: Facts, schedule: Schedule) -> bool:
         return False
     if schedule.conversions or schedule.in_shared or schedule.blocks_per_multiprocessor not in (None, 1):
         return False
-    return _are_by_themselves(kernel) and trips_of_program(kernel, facts, ring) is not None
+    return _are_by_themselves(kernel) and bounds_of_program(kernel, facts, ring) is not None
 
 
 def serves_teams(schedule: Schedule, shared_bytes: int) -> bool:
@@ -70,29 +69,14 @@ def _are_by_themselves(kernel: Kernel) -> bool:
     return True
 
 
-def trips_of_program(kernel: Kernel, facts: Facts, ring: Ring) -> Expr | None:
-    """How many trips the loop of a ring has in every program, of parameters alone; None where that cannot be told before."""
+def bounds_of_program(kernel: Kernel, facts: Facts, ring: Ring) -> tuple[Expr, Expr, Expr] | None:
+    """Start, stop and step of a ring's loop in every program, of parameters alone; None where they cannot be told before."""
     loop = next((s for s in kernel.body if isinstance(s, For) and s.variable is ring.loop), None)
     if loop is None or loop.descending or loop.variable.type.element != int32:
         return None
     parameters = {parameter.variable for parameter in kernel.parameters}
-    bounds = [_of_parameters(bound, parameters, facts) for bound in (loop.start, loop.stop, loop.step)]
-    if any(bound is None for bound in bounds):
-        return None
-    start, stop, step = bounds
-    return _trips(start, stop, step)  # type: ignore[arg-type]
-
-
-def _trips(start: Expr, stop: Expr, step: Expr) -> Expr:
-    type_ = ValueType(int32)
-    if all(isinstance(bound, Literal) for bound in (start, stop, step)):
-        numbers = (int(bound.value) for bound in (start, stop, step))  # type: ignore[attr-defined]
-        return Literal(type_, len(range(*numbers)))
-    length = stop if isinstance(start, Literal) and start.value == 0 else Call(type_, "sub", (stop, start))
-    if not (isinstance(step, Literal) and step.value == 1):
-        rounded = Call(type_, "sub", (Call(type_, "add", (length, step)), Literal(type_, 1)))
-        length = Call(type_, "floordiv", (rounded, step))
-    return Call(type_, "maximum", (length, Literal(type_, 0)))
+    start, stop, step = (_of_parameters(bound, parameters, facts) for bound in (loop.start, loop.stop, loop.step))
+    return None if start is None or stop is None or step is None else (start, stop, step)
 
 
 def _of_parameters(expr: Expr, parameters: set[Variable], facts: Facts) -> Expr | None:
