@@ -11,7 +11,7 @@ from ...ir.nodes import Literal
 from ...schedule.staging.teams import TEAMS, bounds_of_program
 from ..context import Context
 from ..text.operators import Text, infix
-from ..text.unit import Branch, Declaration, Line, Node, const
+from ..text.unit import Assignment, Branch, Declaration, Line, Node, const
 from .ring_barriers import position_name
 
 TURN_BARRIER = LAST_BARRIER - TEAMS  # the first of one for each
@@ -62,8 +62,8 @@ def pass_over(context: Context) -> tuple[Node, ...]:
         return ()
     (ring,) = context.schedule.rings.rings
     others = f"{_turn(context)}++ % {context.num_teams()} != {context.axis_names.team}"
-    lines = (Line(f"{position_name(context, ring)} += {_trips(context)};"), Line("continue;"))
-    return (Branch(others, lines, (), "the other team multiplies this program"),)
+    passed = Assignment(position_name(context, ring), _trips(context), "+")
+    return (Branch(others, (passed, Line("continue;")), (), "the other team multiplies this program"),)
 
 
 def turn_of_products(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
