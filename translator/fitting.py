@@ -6,7 +6,7 @@ How many stages and blocks have room, and whether it pays to start products or l
 shared memory of a whole plan have been counted. So the plain plan is made first, and others that may take its place after it:
 
 - `fitted`: arrays share their memory as far as they must.
-- `_fitted`: twice the warps, fewer moves between threads, loads and products earlier, small loads ahead.
+- `_fitted`: twice the warps, fewer moves between threads, loads and products earlier, small loads ahead, teams that take turns.
 - `_in_blocks`: room for a second block, or for more of them.
 - `_with_room`: as many stages as fit, with arrays of their own or shared ones.
 - `_planned`: one plan, without any choice left.
