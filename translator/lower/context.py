@@ -280,7 +280,7 @@ class Context:
             return "__syncwarp()" if self.schedule.num_threads == WARP_SIZE else "__syncthreads()"
         self.use_helper("named_barrier_sync")
         several = self.schedule.rings.teams > 1
-        whose = "the first of the teams' own named barriers" if several else "named barrier of those that multiply"
+        whose = "the teams' named barriers for themselves" if several else "named barrier of those that multiply"
         barrier = self.constants.named("CONSUMER_BARRIER", 1, whose, topic="threads")
         own = f"{barrier} + {self.axis_names.team}" if several else barrier
         return f"named_barrier_sync({own}, NUM_THREADS)"
@@ -311,7 +311,7 @@ class Context:
 
     def num_teams(self) -> str:
         """The constant that counts the teams."""
-        comment = "warpgroups that multiply a program each, in turns"
+        comment = "warpgroups that take turns at programs"
         return self.constants.named("NUM_TEAMS", self.schedule.rings.teams, comment, topic="threads")
 
     def producer_threads(self) -> str:

@@ -24,11 +24,9 @@ constexpr int GROUP_M = 8;
 constexpr int NUM_WARPS = 4;                                    // of a team: those that multiply a program
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
-// warpgroups that multiply a program each, in turns
-constexpr int NUM_TEAMS = 2;
-// the first of the teams' named barriers: its turn has come
-constexpr int TURN_BARRIER = 13;
-constexpr int CONSUMER_BARRIER = 1;                             // the first of the teams' own named barriers
+constexpr int NUM_TEAMS = 2;                                    // warpgroups that take turns at programs
+constexpr int TURN_BARRIER = 13;                                // the teams' named barriers for their turns
+constexpr int CONSUMER_BARRIER = 1;                             // the teams' named barriers for themselves
 constexpr int PRODUCER_REGS = 24;                               // registers per loading thread
 constexpr int CONSUMER_REGS = 240;                              // registers per multiplying thread
 constexpr int READY_BARRIER = 15;                               // named barrier: mbarriers are initialised
@@ -388,7 +386,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             //         (2 trips at once, for lines of 128 bytes; zeros lie behind the last, the multiplying
             //         warps' part)
             if (turn > 1) {   // all but the first program
-                // the other's products have been started
+                // the other team's products are complete
                 named_barrier_sync(TURN_BARRIER + team, NUM_TEAMS * NUM_THREADS);
             }
             if (k_stop > 0) {   // ptxas serialises products if a path bypasses the wait for them
@@ -414,7 +412,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                 wgmma_pin(accumulator);
                 if (lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
             }
-            // now the other's
+            // it is the other team's turn
             named_barrier_arrive(TURN_BARRIER + (team + 1) % NUM_TEAMS, NUM_TEAMS * NUM_THREADS);
             // The activation sees the float32 sums.
             // L45: if ACTIVATION == "leaky_relu":    (true in this specialisation)

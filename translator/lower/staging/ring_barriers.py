@@ -58,12 +58,9 @@ def starts_copies(context: Context) -> tuple[str, ...]:
 
 def loads(context: Context) -> str:
     """The condition that picks the warpgroup that loads: it comes behind those that multiply."""
-    teams = context.schedule.rings.teams
-    return (
-        f"{context.axis_names.tid} >= NUM_THREADS"
-        if teams == 1
-        else f"{context.axis_names.team} == {context.num_teams()}"
-    )
+    if context.schedule.rings.teams == 1:
+        return f"{context.axis_names.tid} >= NUM_THREADS"
+    return f"{context.axis_names.team} == {context.num_teams()}"
 
 
 def ready(context: Context) -> tuple[Node, Node]:

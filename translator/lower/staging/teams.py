@@ -1,7 +1,7 @@
 """Warpgroups that take turns at the programs of a block (`schedule/staging/teams.py`): who is who, and whose turn it is.
 
 All count the programs of their block, and pass over those of the others with the stages that these use. The products of a program
-begin when those of the one before it have been started: a barrier of a stage tells of one use after the other, and not of which.
+begin when those of the one before it are complete: a barrier of a stage tells of one use after the other, and not of which.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ TURN_BARRIER = LAST_BARRIER - TEAMS  # the first of one for each
 
 def team_and_thread(context: Context) -> tuple[Node, ...]:
     """The numbers of a thread's team, and of the thread in it: what is computed of the latter is the same in all."""
-    threads = "NUM_THREADS"
     last = context.schedule.rings.teams
     return (
-        const("int", context.axis_names.team, f"threadIdx.x / {threads}", f"team {last} loads"),
-        const("int", context.axis_names.tid, f"threadIdx.x % {threads}"),
+        const("int", context.axis_names.team, "threadIdx.x / NUM_THREADS", f"team {last} loads"),
+        const("int", context.axis_names.tid, "threadIdx.x % NUM_THREADS"),
     )
 
 
@@ -73,11 +72,13 @@ def turn_of_products(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ..
     for helper in ("named_barrier_sync", "named_barrier_arrive"):
         context.use_helper(helper)
     barrier = context.constants.named(
-        "TURN_BARRIER", TURN_BARRIER, "the first of the teams' named barriers: its turn has come", topic="threads"
+        "TURN_BARRIER", TURN_BARRIER, "the teams' named barriers for their turns", topic="threads"
     )
     team, teams, threads = context.axis_names.team, context.num_teams(), context.multiplying_threads()
-    wait = Line(f"named_barrier_sync({barrier} + {team}, {threads});", "the other's products have been started")
-    hand_over = Line(f"named_barrier_arrive({barrier} + ({team} + 1) % {teams}, {threads});", "now the other's")
+    wait = Line(f"named_barrier_sync({barrier} + {team}, {threads});", "the other team's products are complete")
+    hand_over = Line(
+        f"named_barrier_arrive({barrier} + ({team} + 1) % {teams}, {threads});", "it is the other team's turn"
+    )
     return (Branch(f"{_turn(context)} > 1", (wait,), (), "all but the first program"),), (hand_over,)
 
 

@@ -224,11 +224,8 @@ def _box_ring(plan: RingPlan, loop: For, boxes: _Boxes, counted: bool, outside: 
     tiles = tuple(s.target for s in planned if assigns(s, "box_load"))
     load_into_registers(plan, loop)
     own = without_numbers(plan, _still_own(plan, loop), [])
-    own = (
-        own
-        if plan.given.wishes.small_loads and (computes or several_products(plan.given.top[loop]))
-        else large_loads(own)
-    )
+    small = plan.given.wishes.small_loads and (computes or several_products(plan.given.top[loop]))
+    own = own if small else large_loads(own)
     ahead = take(plan, own)
     held = tuple(one.statement.target for one in own)
     keep_totals(plan, loop, [*boxes.totals, *totals_of(own)])
