@@ -171,7 +171,7 @@ def _with_teams(request: _Request, plan: Plan) -> Plan:
     if not teams.may_take_turns(plan.kernel, plan.facts, plan.schedule):
         return plan
     with suppress(OutOfResources):
-        in_turns = _with_room(replace(request, teams=teams.TEAMS))
+        in_turns = _with_room(replace(request, teams=teams.TEAMS, sharing=Sharing.NONE))
         return in_turns if teams.serves_teams(in_turns.schedule, in_turns.unit.shared_bytes) else plan
     return plan
 

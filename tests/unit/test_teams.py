@@ -52,7 +52,7 @@ def by_pointers(x_ptr, w_ptr, y_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr
 
 @triton.jit
 def normed(x_ptr, w_ptr, y_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """Threads meet for something else."""
+    """The warps of a program meet to sum up its columns."""
     m, n, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
     acc = tl.zeros((BM, BN), tl.float32)
     for start in range(0, K, BK):
@@ -64,6 +64,23 @@ def normed(x_ptr, w_ptr, y_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK:
         )
         acc = tl.dot(x, w, acc)
     y = acc / tl.sum(acc, 0)[None, :]
+    tl.store(y_ptr + m[:, None] * N + n[None, :], y, mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+@triton.jit
+def low_rank(x_ptr, w_ptr, u_ptr, y_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """A product that is rounded and multiplied again, by a tile that is copied for this program."""
+    m, n, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    r = tl.arange(0, 16)
+    acc = tl.zeros((BM, 16), tl.float32)
+    for start in range(0, K, BK):
+        x = tl.load(
+            x_ptr + m[:, None] * K + start + k[None, :], mask=(m[:, None] < M) & (start + k[None, :] < K), other=0.0
+        )
+        w = tl.load(w_ptr + r[None, :] * K + start + k[:, None], mask=start + k[:, None] < K, other=0.0)
+        acc = tl.dot(x, w, acc)
+    u = tl.load(u_ptr + r[:, None] * N + n[None, :], mask=n[None, :] < N, other=0.0)
+    y = tl.dot(acc.to(tl.float16), u)
     tl.store(y_ptr + m[:, None] * N + n[None, :], y, mask=(m[:, None] < M) & (n[None, :] < N))
 
 
@@ -108,7 +125,6 @@ def test_a_block_that_is_alone_has_two_teams() -> None:
         (layer, f"{TO_HALVES}, 128, 256, 64", {"num_warps": 8}),  # two warpgroups multiply each program
         (layer, f"{TO_HALVES}, 128, 128, 64", {"maxnreg": 128}),
         (layer, f"{TO_HALVES}, 128, 128, 64".replace("i32:16", "i32"), {}),  # threads copy
-        (normed, f"{USUAL}, 64, 64, 64", {}),
         (lower_half, f"{USUAL}, 64, 64, 64", {}),
     ],
 )
@@ -123,6 +139,7 @@ def test_what_the_text_says() -> None:
     assert "const int trips = max((K + BK - 1) / BK, 0);" in artifact.source
     assert "if (turn++ % NUM_TEAMS != team) { the other team multiplies this program used += trips; continue; }" in text
     assert "half y_shared[NUM_TEAMS][STORE_BUFFERS][BM * PIECE_WIDTH];" in artifact.source
+    assert "auto& y_shared = shared.y_shared[team % NUM_TEAMS];" in artifact.source
     assert "named_barrier_sync(CONSUMER_BARRIER + team, NUM_THREADS);" in artifact.source
     assert artifact.threads == "NUM_TEAMS * NUM_THREADS + WARPGROUP_SIZE"
     order = [
@@ -158,6 +175,47 @@ def test_programs_of_both_teams_are_right(k: int, grid: tuple[int, int], run_eve
     np.testing.assert_allclose(y, expected, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.parametrize("n", [128, 72, 71])
+def test_results_that_are_not_aligned_move_through_memory_of_the_team(
+    n: int, run_everywhere: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    signature = (
+        f"{TO_HALVES}, 64, 64, 64"
+        if n % 16 == 0
+        else f"{TO_HALVES.removesuffix(', i32:16, i32:16')}, i32, i32:16, 64, 64, 64"
+    )
+    found = planned(layer, signature)
+    assert found.schedule.rings.teams == 2 and bool(found.schedule.conversions) == (n % 16 > 0)
+    x, w, b, expected = arrays(150, n, 208)
+    y = np.full((150, n), 9, np.float16)
+    y = run_everywhere(layer, (3, 2), x, w, b, y, 150, n, 208, BM=64, BN=64, BK=64, tolerance=2e-2)[3]
+    np.testing.assert_allclose(y, expected, rtol=2e-2, atol=2e-2)
+
+
+def test_teams_reduce_tiles_by_themselves(run_everywhere: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    found = planned(normed, f"{USUAL}, 64, 64, 64")
+    assert found.schedule.rings.teams == 2 and "[NUM_TEAMS][NUM_WARPS]" in found.artifact.source
+    x, w, _, _ = arrays(192, 128, 208)
+    x, w = np.abs(x), np.abs(w)
+    y = np.full((192, 128), 9, np.float32)
+    y = run_everywhere(normed, (3, 2), x, w, y, 192, 128, 208, BM=64, BN=64, BK=64, tolerance=2e-2)[2]
+    products = x.astype(np.float64) @ w.astype(np.float64).T
+    np.testing.assert_allclose(y, products / products.reshape(3, 64, 128).sum(1).repeat(64, 0), rtol=2e-3)
+
+
+def test_teams_copy_operands_of_their_programs(run_everywhere: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    found = planned(low_rank, f"*fp16:16, {USUAL}, 128, 64, 64")
+    assert found.schedule.rings.teams == 2 and "half u[NUM_TEAMS][" in found.artifact.source
+    x, w, _, _ = arrays(384, 16, 208)
+    u = np.random.default_rng(3).normal(size=(16, 128)).astype(np.float16)
+    y = np.full((384, 128), 9, np.float32)
+    y = run_everywhere(low_rank, (3, 2), x, w, u, y, 384, 128, 208, BM=128, BN=64, BK=64, tolerance=5e-2)[3]
+    np.testing.assert_allclose(y, x.astype(np.float64) @ w.astype(np.float64).T @ u, rtol=2e-2, atol=1.0)
+
+
 def test_neither_team_overtakes_the_other(run_everyhow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
     """A program has more trips than the ring has stages: a stage's barrier is back where it was."""
@@ -172,7 +230,7 @@ def test_neither_team_overtakes_the_other(run_everyhow: Any, monkeypatch: pytest
     [
         ("named_barrier_sync(TURN_BARRIER + team, NUM_TEAMS * NUM_THREADS);", ";"),
         ("used += trips;", ";"),
-        ("y_shared[team]", "y_shared[0]"),
+        ("shared.y_shared[team % NUM_TEAMS]", "shared.y_shared[0]"),
     ],
 )
 def test_each_part_of_it_is_needed(line: str, instead: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from .assumptions import of_program, of_thread
 from .beginning import first_context
 from .context import Context
 from .functions import lower_function
-from .shared.plan import names_of_arrays, plan_shared, shared_alignment
+from .shared.plan import names_of_arrays, names_of_own_arrays, plan_shared, shared_alignment
 from .shared.turns import Sharing
 from .staging.made_maps import count_map_slots
 from .staging.teams import team_and_thread
@@ -179,7 +179,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
             places.append(place)
             used |= words((place,))
     if context.schedule.rings.teams > 1:
-        nodes += team_and_thread(context)
+        nodes += [*team_and_thread(context), *names_of_own_arrays(context, dynamic)]
     elif tid in used:
         nodes.append(const("int", tid, "threadIdx.x"))
     places.reverse()

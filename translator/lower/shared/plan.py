@@ -24,7 +24,7 @@ def plan_shared(context: Context, kernel: Kernel) -> tuple[tuple[Shared, ...], t
     Raises:
       OutOfResources: when the arrays do not fit in either.
     """
-    every = _nested(tuple(dict.fromkeys(context.shared.arrays.values())), context.shared.turn_of)
+    every = _nested(tuple(dict.fromkeys(_of_teams(context))), context.shared.turn_of)
     arrays = tuple(sorted(_with_areas(every), key=lambda array: -array.alignment))
     target = context.schedule.target
     total = bytes_of(arrays)
@@ -35,6 +35,18 @@ def plan_shared(context: Context, kernel: Kernel) -> tuple[tuple[Shared, ...], t
         place = _place_of(max(arrays, key=lambda array: array.size), context, kernel)
         raise OutOfResources(total, target.max_dynamic_shared_bytes, "shared memory", detail, place)
     return (), _in_order(arrays), total
+
+
+def _of_teams(context: Context) -> Iterable[Shared]:
+    """All arrays; where teams take turns at programs, as many of each as there are teams, but for those of the ring."""
+    rings, teams = context.schedule.rings.rings, context.schedule.rings.teams
+    of_rings = {owner for ring in rings for owner in (ring.loop, *ring.tiles)}
+    for (owner, _), array in context.shared.arrays.items():
+        if teams == 1 or owner in of_rings:
+            yield array
+        else:
+            dimensions = f"[{context.num_teams()}]{array.dimensions}"
+            yield replace(array, dimensions=dimensions, size=teams * array.size, of_teams=True)
 
 
 def _place_of(array: Shared, context: Context, kernel: Kernel) -> Span | None:
@@ -129,13 +141,16 @@ def _side_by_side(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
 
 
 def names_of_arrays(context: Context, arrays: tuple[Shared, ...]) -> list[Node]:
-    """The arrays of the struct under their own names; lambdas cannot capture a structured binding before C++20."""
+    """The arrays of the struct under their own names; lambdas cannot capture a structured binding before C++20.
+
+    Those of teams follow where a thread knows its team (`names_of_own_arrays`).
+    """
     cast = "*reinterpret_cast<SharedArrays*>(shared_bytes);"
     in_lambdas = any(ring.kind != "tma" or ring.own for ring in context.schedule.rings.rings)
     in_lambdas |= context.shared.in_functions or bool(
         context.schedule.in_shared
     )  # tiles are read wherever they are used
-    if not in_lambdas and not any(array.area for array in arrays):
+    if not in_lambdas and not any(array.area or array.of_teams for array in arrays):
         return [Line(f"auto& [{', '.join(array.name for array in arrays)}] = {cast}")]
     turns = Counter(array.turn[:depth] for array in arrays for depth in range(1, len(array.turn) + 1))
     structs = {turn for turn, count in turns.items() if count > 1}
@@ -143,8 +158,15 @@ def names_of_arrays(context: Context, arrays: tuple[Shared, ...]) -> list[Node]:
     shared = context.names.shared_index("shared")
     return [
         Line(f"SharedArrays& {shared} = {cast}"),
-        *(Line(f"auto& {name} = {shared}.{place};") for name, place in places.items()),
+        *(Line(f"auto& {one.name} = {shared}.{places[one.name]};") for one in arrays if not one.of_teams),
     ]
+
+
+def names_of_own_arrays(context: Context, arrays: tuple[Shared, ...]) -> list[Node]:
+    """The arrays that each team has of its own, under their names; the threads that load name some team's, and use none."""
+    shared, team = context.names.shared_index("shared"), context.axis_names.team
+    own = [array for array in arrays if array.of_teams]
+    return [Line(f"auto& {one.name} = {shared}.{one.name}[{team} % {context.num_teams()}];") for one in own]
 
 
 def _structs(array: Shared, structs: Container[tuple[str, ...]]) -> tuple[str, ...]:

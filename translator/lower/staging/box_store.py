@@ -39,7 +39,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     prepare, variable = _in_registers(context, statement, call.args[0], layout)
     tile, pieces = _cut(context, call, layout)
     parts = context.schedule.store_parts.get(statement, 1)
-    name, array = _buffer(context, statement, variable, tile, _word(call), parts)
+    name = _buffer(context, statement, variable, tile, _word(call), parts)
     for helper in ("async_proxy_fence", "tma_store_wait"):
         context.use_helper(helper)
     own, barrier = sharing(context, parts)
@@ -54,7 +54,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         again = pieces.count > 1 or _runs_again(context, statement) or context.shared.takes_turns(name)
         told = pieces.count == 1 and call.attribute("overwrites")  # then all copies are complete
         body += [*([] if told else [free]), *barrier("this part of shared memory has been copied out")] if again else []
-    outgoing = Outgoing(variable, layout, tile, f"{array}{stage}", pieces, parts)
+    outgoing = Outgoing(variable, layout, tile, f"{name}{stage}", pieces, parts)
     body += [
         *_write(context, outgoing),
         Line("async_proxy_fence();", "tensor copies read through the asynchronous proxy"),
@@ -171,25 +171,17 @@ def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
     return bits > 0 and all(source == REGISTER for source in axis[len(axis) - bits :])
 
 
-def _buffer(
-    context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str, parts: int
-) -> tuple[str, str]:
-    """The array that copies start from, and the part of it that is this team's, as text.
-
-    One thread of a team starts the copies of all stores that take turns, and waits for them.
-    """
+def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str, parts: int) -> str:
+    """The array that copies start from; one thread starts those of all stores that take turns, and waits for them."""
     choices = f"{word}_shared", _called_after_value(statement.call.args[0], word)
     name = context.shared.scratch_name(statement, "store", *choices, lasting=parts > 1, area=STORES)
     dimensions = f"[{_buffers(context, tile)}]" if tile.stages > 1 else ""
-    teams = context.schedule.rings.teams
-    if teams > 1:
-        dimensions = f"[{context.num_teams()}]{dimensions}"
     size = size_text(context, tile.shape).text
     comment = f"{word} on its way out, {tile.swizzle}-byte swizzle"
-    size_of_all = tile.stage_bytes * tile.stages * teams
-    shared = Shared(name, ctype(variable.type), f"{dimensions}[{size}]", size_of_all, comment, SWIZZLE_ALIGNMENT)
+    stages = tile.stage_bytes * tile.stages
+    shared = Shared(name, ctype(variable.type), f"{dimensions}[{size}]", stages, comment, SWIZZLE_ALIGNMENT)
     context.shared.scratch(statement, "store", shared)
-    return name, f"{name}[{context.axis_names.team}]" if teams > 1 else name
+    return name
 
 
 def _called_after_value(value: Expr, word: str) -> str:

@@ -328,7 +328,7 @@ class Shared:
 
     `align` is what accesses of several elements at once rely on, in bytes; None where each is of one element. Arrays of one
     `turn` lie side by side, in the memory that their `area` has for all its turns: see `lower/shared/plan.py`. A turn is the
-    struct that stands for it in a union, behind those of the turns around it.
+    struct that stands for it in a union, behind those of the turns around it. Arrays `of_teams` are as many as there are teams.
     """
 
     name: str
@@ -339,6 +339,7 @@ class Shared:
     align: int | None = None
     turn: tuple[str, ...] = ()
     area: str = ""
+    of_teams: bool = False
 
     @property
     def alignment(self) -> int:

@@ -7,8 +7,8 @@ program's products to the start of the next one's. A second warpgroup has a prog
 ring behind those of the first: while one computes with its sums and stores them, the other multiplies, and the ring never waits.
 CUTLASS calls this the ping-pong schedule.
 
-Each counts the stages of the other's programs, so all programs have as many; and nothing but the way out of the result needs
-shared memory of their own, or a barrier.
+Each counts the stages of the other's programs, so all programs have as many. What a program needs of shared memory besides the
+ring, to move tiles between threads or to reduce and store them, each has of its own, and so it has its barriers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .ring_plan import Ring
 
 TEAMS = 2
 LEAST_STAGES = 3  # of the ring that both share
-OF_PROGRAM = ("load", "box_load", "dot")  # what a program may do, besides arithmetic and stores
+OF_PROGRAM = ("load", "box_load", "dot", "reduce")  # what a program may do, besides arithmetic and stores
 
 
 def may_take_turns(kernel: Kernel, facts: Facts, schedule: Schedule) -> bool:
@@ -38,7 +38,7 @@ def may_take_turns(kernel: Kernel, facts: Facts, schedule: Schedule) -> bool:
     one_warpgroup = options.num_warps == WARPS_OF_WARPGROUP and options.maxnreg is None
     if not one_warpgroup or not ring.overlapped or ring.own or ring.ahead or ring.stagger:
         return False
-    if schedule.conversions or schedule.in_shared or schedule.blocks_per_multiprocessor not in (None, 1):
+    if schedule.in_shared:
         return False
     return _are_by_themselves(kernel) and bounds_of_program(kernel, facts, ring) is not None
 
@@ -53,7 +53,7 @@ def serves_teams(schedule: Schedule, shared_bytes: int) -> bool:
 
 
 def _are_by_themselves(kernel: Kernel) -> bool:
-    """Whether the threads of a program meet nowhere but at its products and on the way out of its result."""
+    """Whether a program does nothing that those of other blocks could not do beside it."""
     for statement in statements(kernel.body):
         match statement:
             case Note() | Inlined() | If() | For():
