@@ -297,3 +297,22 @@ def test_a_number_of_any_size_is_compared_in_32_bits() -> None:
     assert all(texts[way].count(once) == 1 for way in ("is", "is not"))
     assert "offs[e] == target_or_none" in texts["is"] and "offs[e] != target_or_none" in texts["is not"]
     assert all("or_none" not in texts[way] for way in ("before", "nine further"))  # the latter may be -1 as well
+
+
+@triton.jit
+def bits_of_narrow(x_ptr, u_ptr, f_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    least = tl.minimum(tl.full([BLOCK], 1, tl.int64), tl.load(x_ptr + i))
+    tl.store(u_ptr + i, least.to(tl.uint64, bitcast=True))
+    tl.store(f_ptr + i, least.to(tl.float64, bitcast=True))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32])
+def test_bits_of_what_fits_are_those_of_64(dtype: Any, run_everywhere: Any) -> None:
+    x = EDGES.astype(dtype)
+    _, bits, numbers = run_everywhere(
+        bits_of_narrow, (1,), x, np.zeros(16, np.uint64), np.zeros(16, np.float64), BLOCK=16
+    )
+    expected = np.minimum(x.astype(np.int64), 1)
+    np.testing.assert_array_equal(bits, expected.view(np.uint64))
+    np.testing.assert_array_equal(numbers.view(np.uint64), expected.view(np.uint64))

@@ -469,3 +469,21 @@ def test_a_word_of_a_remark_is_no_name(run_everywhere: Any) -> None:
     np.testing.assert_allclose(found, np.tile(np.float32([1, 2]), (64, 1)), rtol=1e-6)
     text = stored_and_loaded.translate("*fp32:16, *fp32:16, 64, 2").source
     assert "has stored to x_ptr" in text and "float stored[" in text and "written out" not in text
+
+
+@triton.jit
+def loops_ahead(x_ptr, out_ptr, n, N: tl.constexpr, TRIPS: tl.constexpr):
+    """Each trip has a loop that loads ahead, and counts what it has loaded."""
+    r = tl.arange(0, N)
+    for t in tl.static_range(TRIPS):
+        for i in tl.range(4, n, 2, num_stages=3):
+            tl.store(out_ptr + (t * n + i) * N + r, tl.load(x_ptr + i * N + r))
+
+
+def test_stages_of_loops_within_trips_are_counted(run_everywhere: Any) -> None:
+    x = np.arange(15 * 128, dtype=np.float32).reshape(15, 128)
+    found = run_everywhere(loops_ahead, (1,), x, np.zeros((2, 15, 128), np.float32), 15, N=128, TRIPS=2)[1]
+    np.testing.assert_array_equal(found[:, 4::2], np.stack((x[4::2], x[4::2])))
+    assert not found[:, 5::2].any() and not found[:, :4].any()
+    text = loops_ahead.translate("*fp32:16, *fp32:16, i32, 128, 2").source
+    assert "\n        int used = 0;" in text and "written out" not in text

@@ -24,7 +24,6 @@ from ..ir.c_tokens import identifiers, pieces
 from ..ir.static_loops import StaticLoop, Trip
 from .text.names import Names
 from .text.unit import (
-    LINES,
     Assignment,
     Blank,
     Branch,
@@ -340,5 +339,6 @@ def _is_assigned_once(nodes: tuple[Node, ...], name: str) -> bool:
             count += node.name == name and node.value is not None
         elif isinstance(node, Spelled):
             count += 2 * (name in identifiers(str(node.values.get("target"))))
-        count += sum(len(in_place.findall(text)) for text in texts_of(node)) if not isinstance(node, LINES) else 0
+        if not isinstance(node, (Assignment, Declaration)):
+            count += sum(len(in_place.findall(text)) for text in texts_of(node))
     return count == 1

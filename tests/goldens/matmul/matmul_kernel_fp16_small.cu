@@ -294,9 +294,14 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
               const __grid_constant__ TensorMap b_map, const __grid_constant__ TensorMap c_map)
 {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
-    auto& [a, b, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
+    SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
+    auto& a = shared.a;
+    auto& b = shared.b;
+    auto& full = shared.full;
+    auto& empty = shared.empty;
     const int team = threadIdx.x / NUM_THREADS;   // team 2 loads
     const int tid = threadIdx.x % NUM_THREADS;
+    auto& c_shared = shared.c_shared[team % NUM_TEAMS];   // this team's; those that load use none
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     if (team == NUM_TEAMS && tid == 0) {
@@ -436,10 +441,10 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             if (tid == 0) tma_store_wait<0>();
             // this part of shared memory has been copied out
             named_barrier_sync(CONSUMER_BARRIER + team, NUM_THREADS);
-            store_matrices<BLOCK_N, BLOCK_M, COLS>(c_shared[team], warp * 16, c[0], c[1]);
+            store_matrices<BLOCK_N, BLOCK_M, COLS>(c_shared, warp * 16, c[0], c[1]);
             async_proxy_fence();   // tensor copies read through the asynchronous proxy
             named_barrier_sync(CONSUMER_BARRIER + team, NUM_THREADS);   // the piece is complete
-            if (tid == 0) tma_store_2d(c_map, pid_m * BLOCK_M, pid_n * BLOCK_N, c_shared[team]);
+            if (tid == 0) tma_store_2d(c_map, pid_m * BLOCK_M, pid_n * BLOCK_N, c_shared);
         }
         if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies
     }

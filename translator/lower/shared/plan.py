@@ -166,7 +166,8 @@ def names_of_own_arrays(context: Context, arrays: tuple[Shared, ...]) -> list[No
     """The arrays that each team has of its own, under their names; the threads that load name some team's, and use none."""
     shared, team = context.names.shared_index("shared"), context.axis_names.team
     own = [array for array in arrays if array.of_teams]
-    return [Line(f"auto& {one.name} = {shared}.{one.name}[{team} % {context.num_teams()}];") for one in own]
+    comment = "this team's; those that load use none"
+    return [Line(f"auto& {one.name} = {shared}.{one.name}[{team} % {context.num_teams()}];", comment) for one in own]
 
 
 def _structs(array: Shared, structs: Container[tuple[str, ...]]) -> tuple[str, ...]:

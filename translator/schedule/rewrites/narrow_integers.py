@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TypeGuard
 
 from ...analysis.ranges import COMPARISONS, Range, integer_range, loop_ranges
 from ...ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Literal, Statement, Use, Variable
@@ -18,7 +19,7 @@ from ...ir.rewrite import mapped_in, with_operands, with_replaced
 from ...ir.structured import is_elementwise
 from ...ir.types import ValueType
 from ...ir.walk import MOVES, next_key, only_values, statements, subexpressions, used_variables
-from ...language.dtypes import int1, int32, int64
+from ...language.dtypes import DType, int1, int32, int64
 
 ARITHMETIC = frozenset("add sub mul neg abs minimum maximum floordiv mod and or xor".split())
 INT32 = (-(2**31), 2**31 - 1)
@@ -56,13 +57,24 @@ def _is_lower_half(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.op == "cast" and expr.args[0].type.element == int64
 
 
-def _is_widened(expr: Expr) -> bool:
+def _is_widened(expr: Expr) -> TypeGuard[Call]:
     """Whether an expression is a narrow one in 64 bits."""
     return (
         isinstance(expr, Call)
         and expr.op == "cast"
         and (expr.type.element, expr.args[0].type.element) == (int64, int32)
     )
+
+
+def _of_narrow(cast: Call, widened: Call) -> Expr:
+    """A cast of what is widened, as one of the narrow number where that has the same bits, which those of a float have not."""
+    narrow, element = widened.args[0], cast.type.element
+    if element == int32:
+        return narrow
+    if not cast.attribute("bitcast"):
+        return replace(cast, args=(narrow,))
+    same = isinstance(element, DType) and element.is_int()
+    return Call(cast.type, "cast", (narrow,)) if same else replace(cast, args=(widened,))
 
 
 class _Narrowing:
@@ -178,7 +190,7 @@ class _Narrowing:
                 self._ask(moved)
                 return replace(expr, args=(self.of(pointer), moved))
         if expr.op == "cast" and _is_widened(inner := self.of(expr.args[0])):
-            return inner.args[0] if expr.type.element == int32 else replace(expr, args=inner.args)  # type: ignore[attr-defined]
+            return _of_narrow(expr, inner)
         return replace(expr, args=tuple(map(self.of, expr.args)))
 
     def _search(self, comparison: Call) -> Expr | None:
