@@ -470,3 +470,28 @@ def test_stages_leave_room_for_no_more_blocks_than_products_do(run_everyhow: Any
     for result in run_everyhow(decoded, (1,), [q, k, v, np.zeros((16, 128), np.float32), keys], checked=False, G=16, D=128,
                                BLOCK=64, num_warps=4, num_stages=3):  # fmt: skip
         np.testing.assert_allclose(result[3], p @ v / p.sum(1, keepdims=True), rtol=1e-2, atol=1e-2)
+
+
+@triton.jit
+def counted_products(a_ptr, j_ptr, out_ptr, K, BK: tl.constexpr):
+    """What a line loads and computes with at once, ahead, beside operands that no copy can take."""
+    r, k = tl.arange(0, 5), tl.arange(0, BK)
+    total, count = tl.zeros((5, 5), tl.float32), 0
+    for start in tl.range(0, K, BK, num_stages=3):
+        at = start + k
+        a = tl.load(a_ptr + r[:, None] * K + at[None, :], mask=at[None, :] < K, other=0.0)
+        b = tl.load(a_ptr + r[None, :] * K + at[:, None], mask=at[:, None] < K, other=0.0)
+        total += tl.dot(a, b)
+        count += tl.load(j_ptr + start // BK) % 3
+    tl.store(out_ptr + r[:, None] * 5 + r[None, :], total + count)
+
+
+def test_a_scalar_is_read_before_its_place_is_filled_again(run_everyhow: Any) -> None:
+    rng = np.random.default_rng(0)
+    a, j = rng.integers(-2, 3, (5, 239)).astype(np.float16), rng.integers(0, 99, 8).astype(np.int32)
+    options = {"BK": 32, "num_warps": 1}
+    text = counted_products.translate("*fp16:16, *i32:16, *fp32:16, i32, 32", num_warps=1).source
+    assert "j_ahead[stage][tid]" in text
+    expected = a.astype(np.float32) @ a.astype(np.float32).T + (j % 3).sum()
+    for result in run_everyhow(counted_products, (1,), [a, j, np.zeros((5, 5), np.float32), 239], **options):
+        np.testing.assert_array_equal(result[2], expected)

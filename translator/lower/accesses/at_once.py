@@ -19,6 +19,8 @@ def taken_at_once(context: Context, statement: Statement, following: Statement |
     """The scalar that a statement loads, if the one behind it of the same line computes with it and nothing else reads it."""
     if not isinstance(statement, Assign) or not assigns(statement, "load") or statement.target.type.is_tile:
         return None
+    if statement in context.notes.after:  # what follows may overwrite the place that a scalar loaded ahead is read from
+        return None
     if not isinstance(following, Assign) or len(following.targets) != 1 or not is_elementwise(following.value):
         return None
     made, ahead = following.target, context.ahead
