@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
@@ -33,13 +34,16 @@ class Compilations:
         self._known: list[dict[str, Any]] = []  # what was compiled, for the log
 
     def found(self, call: Call, grid: tuple[int, int, int], wanted: Specialisation) -> CompiledKernel:
-        """The one for a call: with guards where they hold, else the one that is right for all values.
+        """The one for a call: with guards where they hold, else the one that is right for all values; for few programs its own.
 
-        Of what guards exclude, nothing but the text is made.
+        Of what is not taken, nothing but the text is made.
         """
-        if self._with_text(wanted).fits(call, grid):
-            return self.made_for(wanted)
-        return self.made_for(_with_guards(wanted, False))
+        text = self._with_text(wanted)
+        if not text.fits(call, grid):
+            return self.made_for(_with(wanted, guards=False))
+        if text.few_programs and math.prod(grid) <= text.few_programs:
+            return self.made_for(_with(wanted, few_programs=True))
+        return self.made_for(wanted)
 
     def made_for(self, wanted: Specialisation) -> CompiledKernel:
         """The one for a specialisation."""
@@ -50,9 +54,9 @@ class Compilations:
                     compiled.load()
         return compiled
 
-    def guarded(self, compiled: CompiledKernel) -> CompiledKernel | None:
-        """Of one that is right for all values, the one with guards, if there is one."""
-        return self.made.get(_with_guards(compiled.specialisation, True).key)
+    def other(self, compiled: CompiledKernel, **options: bool) -> CompiledKernel | None:
+        """The one with other options, if there is one."""
+        return self.made.get(_with(compiled.specialisation, **options).key)
 
     def _with_text(self, wanted: Specialisation) -> CompiledKernel:
         """The one for a specialisation, whose machine code may not be there yet."""
@@ -103,5 +107,5 @@ class Compilations:
         return why
 
 
-def _with_guards(wanted: Specialisation, guards: bool) -> Specialisation:
-    return replace(wanted, options=replace(wanted.options, guards=guards))
+def _with(wanted: Specialisation, **options: bool) -> Specialisation:
+    return replace(wanted, options=replace(wanted.options, **options))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.absent import absent
-from tilewright.artifact import Artifact, Options, launch_conditions
+from tilewright.artifact import GRID_SIDES, Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError, DeviceError, LaunchError
 from tilewright.frozen import frozen
 from tilewright.outputs import check_outputs, write_output
@@ -60,7 +60,9 @@ class CompiledKernel:
       n_regs, n_spills: registers per thread and bytes of spills; on the CPU what the text would need on a GPU, 0 without NVRTC.
       asm: the text in its forms, made when they are asked for: "cu", "ptx", "cubin", "sass".
       check_globals: a function that rejects a launch when what the kernel read outside of itself has changed since.
-      conditions: from the values and the grid of a launch to whether the guards hold; None without guards.
+      few_programs: the most programs for which there is a text that loads further ahead, 0 where there is none.
+      conditions: from the values and the grid of a launch to whether this one is for it: whether the guards hold, and whether
+        the programs are more than few; None where it is for all.
       launcher: launches on the GPU; None in the other modes.
     """
 
@@ -81,8 +83,14 @@ class CompiledKernel:
         self._is_built = False  # the CPU's library
         self._fast: FastPath | None = None
         self.launcher: Launcher | None = None
-        conditions = launch_conditions(artifact) if options.guards else ()
-        self.conditions = condition(conditions, integer_places(artifact)) if conditions else None
+        guards, places = launch_conditions(artifact) if options.guards else (), integer_places(artifact)
+        self.conditions = self._guards = condition(guards, places) if guards else None
+        self.few_programs = 0
+        if artifact.deeper and not guards and self.mode == "gpu":
+            from tilewright.runtime.devices import multiprocessors
+
+            self.few_programs = multiprocessors(self.device)
+            self.conditions = condition((f"{' * '.join(GRID_SIDES)} > {self.few_programs}",), places)
         self._forms: dict[str, str | bytes] = {"cu": self.source}
         self.asm = Assembly(artifact, self._forms)
         if self.mode != "gpu":
@@ -231,7 +239,7 @@ class CompiledKernel:
 
     def fits(self, call: Call, grid: tuple[int, int, int]) -> bool:
         """Whether the text is right for the values of a call and for so many programs, as its guards say."""
-        return self.conditions is None or self.conditions(call.values, grid)
+        return self._guards is None or self._guards(call.values, grid)
 
     def finish(self) -> None:
         """Does now what the first launch would do: builds the CPU's library."""

@@ -43,5 +43,11 @@ def device_name(device: int) -> str:
     handle = checked(driver.cuDeviceGet(device))
     name = ctypes.create_string_buffer(128)
     checked(driver.cuDeviceGetName(name, len(name), handle))
-    count = checked(driver.cuDeviceGetAttribute(MULTIPROCESSOR_COUNT, handle))
-    return f"{name.value.decode(errors='replace')}, {count} multiprocessors"
+    return f"{name.value.decode(errors='replace')}, {multiprocessors(device)} multiprocessors"
+
+
+@functools.cache
+def multiprocessors(device: int) -> int:
+    """How many a device has."""
+    driver = bindings()
+    return int(checked(driver.cuDeviceGetAttribute(MULTIPROCESSOR_COUNT, checked(driver.cuDeviceGet(device)))))

@@ -214,8 +214,13 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         return compiled
 
     def _prepared(self, call: Call, grid: tuple[int, int, int], wanted: Specialisation, warmup: bool) -> CompiledKernel:
-        """The compiled kernel for a call, told of to those who asked."""
-        compiled = self.compilations.found(call, grid, wanted)
+        """The compiled kernel for a call, told of to those who asked; a warm-up returns that for more programs, if it differs."""
+        compiled = self._told(self.compilations.found(call, grid, wanted), warmup)
+        if warmup and compiled.metadata.few_programs != wanted.options.few_programs:
+            return self._told(self.compilations.made_for(wanted), warmup)
+        return compiled
+
+    def _told(self, compiled: CompiledKernel, warmup: bool) -> CompiledKernel:
         compiled.check_globals()
         if COMPILE_HOOKS.exit and compiled.is_new:
             compiled.specialisation.tell(COMPILE_HOOKS.exit, warmup)

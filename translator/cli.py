@@ -107,6 +107,11 @@ def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--debug", action="store_true", help="keep tl.device_assert")
     parser.add_argument("--arch", default="sm_90a", help="write for this architecture: sm_80, sm_90a, ... (sm_90a)")
     parser.add_argument("--no-guards", action="store_true", help="text that is right for all values")
+    parser.add_argument(
+        "--few-programs",
+        action="store_true",
+        help="for grids no larger than the GPU has multiprocessors: load further ahead",
+    )
     parser.add_argument("--name", default="", help="call the kernel so; two in one program need two names")
     parser.add_argument("--launch-cooperative-grid", action="store_true", help="all programs run at once")
     parser.add_argument("--launch-pdl", action="store_true", help="may start before the grid in front of it has ended")
@@ -224,7 +229,7 @@ def _translated(options: Any) -> Any:
     from .schedule.targets import find_target
 
     kernel = load_kernel(options.kernel)
-    words = ("num_warps", "num_stages", "maxnreg", "launch_cooperative_grid", "launch_pdl")
+    words = ("num_warps", "num_stages", "maxnreg", "few_programs", "launch_cooperative_grid", "launch_pdl")
     given = {word: getattr(options, word) for word in words} | {"guards": not options.no_guards}
     given |= {"enable_fp_fusion": False} if options.no_fp_fusion else {}
     chosen = make_options(given, options.debug or bool(kernel.debug))

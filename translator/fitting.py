@@ -186,6 +186,8 @@ def _in_blocks(request: _Request) -> Plan:
       OutOfResources: when the kernel does not fit at all.
     """
     found = _with_room(request)
+    if request.options.few_programs:
+        return found
     if found.schedule.wants_second_block:
         with suppress(OutOfResources):
             smaller = _with_room(replace(request, target=half_of(request.target), blocks=2))

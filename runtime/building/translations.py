@@ -241,6 +241,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "threads": artifact.threads,
         "shared_alignment": artifact.shared_alignment,
         "proxy_reads": artifact.proxy_reads,
+        "deeper": artifact.deeper,
     }
 
 
@@ -282,6 +283,7 @@ def _artifact(
         threads=facts["threads"],
         shared_alignment=facts["shared_alignment"],
         proxy_reads=facts["proxy_reads"],
+        deeper=facts["deeper"],
     )
 
 

@@ -48,7 +48,8 @@ def untraced(function: Call) -> Call:
 class Prepared:
     """A launch that is ready but for its values.
 
-    `otherwise` is the one for values that the guards exclude. Where such came first, there is no `launcher` yet.
+    `otherwise` is the one for values that the guards exclude, or for few programs. Where such came first, there is no `launcher`
+    yet.
     """
 
     __slots__ = ("_compiled", "_fits", "_numbers", "_pick", "_start", "_streams", "otherwise")
@@ -264,8 +265,10 @@ class FastPath:
         return compiled
 
     def _prepared(self, compiled: CompiledKernel, launcher: Launcher, options: Any, writer: Writer) -> Prepared:
-        """What to find for a first launch; where its values broke the guards, others may keep to them."""
-        prepared = Prepared(compiled, launcher, writer)
-        asked = self._only is None and options.get("guards", True)
-        guarded = self.kernel.compilations.guarded(compiled) if asked and not compiled.metadata.guards else None
-        return prepared if guarded is None else Prepared(guarded, None, writer, prepared)
+        """What to find for a first launch; where its values broke the guards, or its programs are few, others may differ."""
+        prepared, usual, made = Prepared(compiled, launcher, writer), None, self.kernel.compilations
+        if self._only is None and compiled.metadata.few_programs and not options.get("few_programs", False):
+            usual = made.other(compiled, few_programs=False)
+        elif self._only is None and not compiled.metadata.guards and options.get("guards", True):
+            usual = made.other(compiled, guards=True)
+        return prepared if usual is None else Prepared(usual, None, writer, prepared)

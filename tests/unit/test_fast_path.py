@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 import os
 import random
 import struct
@@ -311,8 +312,8 @@ def grids_of_objects() -> None:
     raise AssertionError("a parameter behind a star was passed by position")
 
 
-def guarded(**conditions: tuple[str, ...]) -> list[Any]:
-    """Translations carry conditions from here on; the list gets every call of the long way."""
+def guarded(**conditions: Any) -> list[Any]:
+    """Translations of the first choice carry conditions from here on; the list gets every call of the long way."""
     import dataclasses
 
     from tilewright import pipeline
@@ -322,7 +323,7 @@ def guarded(**conditions: tuple[str, ...]) -> list[Any]:
 
     def translate(function: Any, arguments: Any, options: Any, target: Any) -> Any:
         made = original(function, arguments, options, target)
-        return dataclasses.replace(made, **conditions) if options.guards else made
+        return dataclasses.replace(made, **conditions) if options.guards and not options.few_programs else made
 
     pipeline.translate = translate
     return seen
@@ -362,6 +363,42 @@ def reaches() -> None:
     grids = [(1, 1), (1, 5), (3, 1), (3, 5), [1, 1], (1, 1), (1, 1), (1, 5), (1, 5), (1,), lambda meta: (1, 5)]
     taken = [kernel[grid](x, x, 5, 6, 1.5, True).metadata.guards for grid in grids]
     assert taken == [True, False, True, False, True, True, True, False, False, True, False] and len(seen) == 2
+
+
+def few_programs() -> None:
+    """As many programs as multiprocessors, or fewer, take a text of their own where there is one: whoever comes first."""
+    seen = guarded(deeper=True)
+    x = stub.Tensor(0x1000)
+    grids = [(132,), (133,), (2, 66), (2, 67), (1, 1, 1), (1, 1, 1), (1, 1, 1), (133,), (133,), [5, 30], (11, 3, 4)]
+    for warps, order in ((4, grids), (8, grids[1:])):
+        taken = [kernel[grid](x, x, 5, 6, 1.5, True, num_warps=warps).metadata.few_programs for grid in order]
+        assert taken == [math.prod(grid) <= 132 for grid in order]
+    assert len(seen) == 4
+    assert all(kernel[grid](x, x, 5, 6, 1.5, True, few_programs=True).metadata.few_programs for grid in grids)
+    assert len(seen) == 5
+
+
+def few_programs_of_guards() -> None:
+    """Where guards choose, the number of programs does not."""
+    seen = guarded(deeper=True, guards=("n < 10",))
+    x = stub.Tensor(0x1000)
+    found = [kernel[(1,)](x, x, n, 6, 1.5, True).metadata for n in (5, 50, 5)]
+    assert [(one.guards, one.few_programs) for one in found] == [(True, False), (False, False), (True, False)]
+    assert len(seen) == 2
+
+
+def warm_ups() -> None:
+    """A warm-up, whose grid says little, makes both texts and gives that for many programs."""
+    from tilewright.runtime import cache
+
+    guarded(deeper=True)
+    compiled: list[Any] = []
+    machine_code = cache.compiled
+    cache.compiled = lambda artifact, target: compiled.append(artifact.deeper) or machine_code(artifact, target)
+    x = stub.Tensor(0x1000)
+    assert not kernel.warmup(x, x, 5, 6, 1.5, True, grid=(1,)).metadata.few_programs and len(compiled) == 2
+    taken = [kernel[grid](x, x, 5, 6, 1.5, True).metadata.few_programs for grid in ((1,), (200,))]
+    assert taken == [True, False] and len(compiled) == 2
 
 
 def threads() -> None:
@@ -456,6 +493,21 @@ def test_guards_choose_where_the_first_launch_breaks_them(tmp_path: Path, way: s
 def test_grids_choose_among_prepared_launches(tmp_path: Path, way: str) -> None:
     launches = with_stub(way + "from test_fast_path import reaches as f; f()", tmp_path, (8, 8, 4))
     assert [int(words[1]) for words in launches] == [1, 5, 1, 5, 1, 1, 1, 5, 5, 1, 5]
+
+
+def test_few_programs_choose_among_prepared_launches(tmp_path: Path, way: str) -> None:
+    launches = with_stub(way + "from test_fast_path import few_programs as f; f()", tmp_path, (8, 8, 4))
+    assert len(launches) == 11 + 10 + 11
+
+
+def test_guards_come_before_the_number_of_programs(tmp_path: Path, way: str) -> None:
+    launches = with_stub(way + "from test_fast_path import few_programs_of_guards as f; f()", tmp_path, (8, 8, 4))
+    assert len(launches) == 3
+
+
+def test_warm_ups_are_for_few_programs_and_for_many(tmp_path: Path, way: str) -> None:
+    launches = with_stub(way + "from test_fast_path import warm_ups as f; f()", tmp_path, (8, 8, 4))
+    assert [int(words[0]) for words in launches] == [1, 200]
 
 
 def test_threads_do_not_share_arguments(tmp_path: Path, way: str) -> None:

@@ -328,3 +328,17 @@ def test_no_more_stages_than_trips() -> None:
         signature = f"*fp16:16, *fp16:16, *fp32:16, i32, {k}, 64, 64, 32"
         (ring,) = rings(two_blocks, signature, "sm_80", num_stages=5).rings
         assert ring.stages == stages
+
+
+def test_few_programs_load_further_ahead_where_threads_copy() -> None:
+    signature = "*fp16:16, *fp16:16, *fp32:16, i32, {}, {}, 64, 64"
+    usual, few = (planned(two_blocks, signature.format(4096, 16), few_programs=way) for way in (False, True))
+    assert usual.artifact.deeper and not few.artifact.deeper
+    assert [one.schedule.rings.rings[0].stages for one in (usual, few)] == [3, 8]
+    assert "meant for no more programs than there are multiprocessors" in few.artifact.source
+    assert "meant for" not in usual.artifact.source and "NUM_STAGES = 8;" in few.artifact.source
+    short = planned(two_blocks, signature.format(320, 16), few_programs=True)
+    assert short.schedule.rings.rings[0].stages == 5  # there are no more trips
+    by_tma = planned(two_blocks, signature.format(4096, 64))
+    assert by_tma.schedule.rings.rings[0].kind == "tma" and not by_tma.artifact.deeper
+    assert not planned(two_blocks, signature.format(4096, 16), num_stages=8).artifact.deeper

@@ -222,7 +222,9 @@ def _launch(context: Context, dynamic_bytes: int) -> tuple[str, ...]:
 
 
 def _launch_kinds(options: Options, target: Target) -> Iterator[str]:
-    """The attributes of the launch, where it is no ordinary one."""
+    """What the launch is, where it is no ordinary one."""
+    if options.few_programs:
+        yield "meant for no more programs than there are multiprocessors"
     if options.launch_cooperative_grid:
         yield "cooperative: all blocks are on the device at once"
     if options.launch_pdl and target.has_dependent_launch:

@@ -186,7 +186,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, reads: Reads) -> None:
     own = [one for one in own_loads(plan, loop) if one.statement not in plan.replaced]
     own = without_numbers(plan, own, moved)
     held = tuple(one.statement.target for one in own)
-    stages = max(_of_use(plan.given.facts, loop, min(plan.given.options.num_stages, most_stages)), LEAST_STAGES)
+    stages = max(_of_use(plan.given.facts, loop, min(_asked_for(plan.given.options), most_stages)), LEAST_STAGES)
     if held and not moved:
         stages = _of_use(plan.given.facts, loop, min(own_stages(plan, loop, held), most_stages - 1))
     if (moved or held) and stages:
@@ -262,6 +262,17 @@ def _of_use(facts: Facts, loop: For, stages: int) -> int:
     """As many stages, but no more than the loop has trips where numbers say it."""
     start, stop, step = (number_of(bound, facts.definitions) for bound in (loop.start, loop.stop, loop.step))
     return stages if start is None or stop is None or not step else min(stages, len(range(start, stop, step)))
+
+
+def _asked_for(options: Options) -> int:
+    """Stages that threads copy into: those that were asked for, or as many as hide anything where blocks are alone."""
+    return max(options.num_stages, MOST_STAGES) if options.few_programs else options.num_stages
+
+
+def is_deeper_alone(rings: Rings, options: Options) -> bool:
+    """Whether loops of products load further ahead where each program has a multiprocessor to itself."""
+    copied = any(ring.kind == "cp_async" and ring.tiles for ring in rings.rings)
+    return copied and not options.few_programs and options.num_stages < MOST_STAGES
 
 
 def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...], trips: int) -> int:
