@@ -38,12 +38,14 @@ class Compilations:
 
         Of what is not taken, nothing but the text is made.
         """
-        text = self._with_text(wanted)
-        if not text.fits(call, grid):
-            return self.made_for(_with(wanted, guards=False))
-        if text.few_programs and math.prod(grid) <= text.few_programs:
-            return self.made_for(_with(wanted, few_programs=True))
-        return self.made_for(wanted)
+        for guards in sorted({wanted.options.guards, False}, reverse=True):
+            usual = _with(wanted, guards=guards)
+            text = self._with_text(usual)
+            is_few = text.few_programs and math.prod(grid) <= text.few_programs
+            few = _with(usual, few_programs=True) if is_few else usual
+            if self._with_text(few).fits(call, grid):
+                return self.made_for(few)
+        raise ValueError("text without guards that is not right for all values")
 
     def made_for(self, wanted: Specialisation) -> CompiledKernel:
         """The one for a specialisation."""
@@ -54,9 +56,13 @@ class Compilations:
                     compiled.load()
         return compiled
 
-    def other(self, compiled: CompiledKernel, **options: bool) -> CompiledKernel | None:
-        """The one with other options, if there is one."""
-        return self.made.get(_with(compiled.specialisation, **options).key)
+    def before(self, compiled: CompiledKernel, guards: bool, few_programs: bool) -> list[CompiledKernel]:
+        """Those that are looked at before one, where these were the options asked for, as far as there are any."""
+        own = compiled.specialisation
+        ways = [_with(own, guards=g, few_programs=f) for g in (True, False) for f in (False, True)]
+        ways = [one for one in ways if one.options.guards <= guards and one.options.few_programs >= few_programs]
+        earlier = ways[: [one.options for one in ways].index(own.options)]
+        return [found for one in earlier if (found := self.made.get(one.key))]
 
     def _with_text(self, wanted: Specialisation) -> CompiledKernel:
         """The one for a specialisation, whose machine code may not be there yet."""

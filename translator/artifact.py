@@ -77,7 +77,7 @@ class Options:
 
     `guards` allows text that is right only under the conditions in `Artifact.guards`; without, it is right for all values.
     `few_programs` is for launches of no more programs than the GPU has multiprocessors: each may have all that one has, and
-    loops of products load further ahead; the launcher asks for it where a kernel has such loops (`Artifact.deeper`).
+    there is nobody to take turns with. The launcher asks for it where that makes a difference (`Artifact.for_many`).
     `enable_fp_fusion` lets the compiler make one `fma` of a product and a sum. `default_dot_input_precision` is the
     `input_precision` of dots of fp32 that do not name one. `debug` has assertions checked, and with `sanitize_overflow` that
     sums, differences and products of integers fit in their type. `launch_cooperative_grid` and `launch_pdl` ask for launches of
@@ -252,7 +252,7 @@ class Artifact:
       threads: what the text calls `num_threads`, such as "NUM_THREADS + WARPGROUP"; "" where it has no word for it.
       shared_alignment: in bytes, of dynamic shared memory, which `shared_declaration` declares; 0 without any.
       proxy_reads: whether shared memory is read through the asynchronous proxy.
-      deeper: whether the text for few programs loads further ahead than this one (`Options.few_programs`).
+      for_many: whether there is another text for few programs (`Options.few_programs`).
     """
 
     source: str
@@ -282,7 +282,7 @@ class Artifact:
     threads: str = ""
     shared_alignment: int = 0
     proxy_reads: bool = False
-    deeper: bool = False
+    for_many: bool = False
 
     @property
     def launch_parameters(self) -> tuple[LaunchParameter, ...]:

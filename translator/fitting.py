@@ -168,7 +168,7 @@ def _with_small_loads(request: _Request, plan: Plan) -> Plan:
 
 def _with_teams(request: _Request, plan: Plan) -> Plan:
     """The plan in which two warpgroups take turns at programs, where one by itself would have the multiprocessor."""
-    if not teams.may_take_turns(plan.kernel, plan.facts, plan.schedule):
+    if request.options.few_programs or not teams.may_take_turns(plan.kernel, plan.facts, plan.schedule):
         return plan
     with suppress(OutOfResources):
         in_turns = _with_room(replace(request, teams=teams.TEAMS, sharing=Sharing.NONE))

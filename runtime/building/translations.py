@@ -241,7 +241,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "threads": artifact.threads,
         "shared_alignment": artifact.shared_alignment,
         "proxy_reads": artifact.proxy_reads,
-        "deeper": artifact.deeper,
+        "for_many": artifact.for_many,
     }
 
 
@@ -283,7 +283,7 @@ def _artifact(
         threads=facts["threads"],
         shared_alignment=facts["shared_alignment"],
         proxy_reads=facts["proxy_reads"],
-        deeper=facts["deeper"],
+        for_many=facts["for_many"],
     )
 
 

@@ -45,6 +45,11 @@ def untraced(function: Call) -> Call:
     return function
 
 
+def _rank(compiled: CompiledKernel) -> tuple[bool, bool]:
+    """The order in which the kernels of one call are looked at: those with guards first, and those for many programs."""
+    return not compiled.metadata.guards, compiled.metadata.few_programs
+
+
 class Prepared:
     """A launch that is ready but for its values.
 
@@ -70,12 +75,15 @@ class Prepared:
         self._start = None if launcher is None else launcher.launch
         self.otherwise = otherwise
 
-    def come(self, compiled: CompiledKernel, launcher: Launcher, writer: Writer) -> None:
-        """Takes in what the long way has launched: this one, or the other."""
-        if compiled is self._compiled:
-            self._start = launcher.launch
-        else:
-            self.otherwise = Prepared(compiled, launcher, writer)
+    def come(self, compiled: CompiledKernel, launcher: Launcher | None, writer: Writer) -> None:
+        """Takes in what the long way has launched, or made without a launch: in its place among those that are looked at."""
+        last, own = self, _rank(compiled)
+        while last._compiled is not compiled and last.otherwise is not None and _rank(last.otherwise._compiled) <= own:
+            last = last.otherwise
+        if last._compiled is not compiled:
+            last.otherwise = last = Prepared(compiled, None, writer, last.otherwise)
+        if launcher is not None:
+            last._start = launcher.launch
 
     def start(self, grid: tuple[Any, ...], stream: Any, collected: tuple[Any, ...]) -> CompiledKernel | None:
         """Starts the kernel; None when the long way must be taken."""
@@ -255,20 +263,19 @@ class FastPath:
         args, named = self._as_passed(arguments)
         compiled = self._launch(grid, args, named | options)
         if key is not None and compiled is not None and compiled.launcher is not None:
+            all_made = (*self._looked_at_before(compiled, options), compiled)
             if entry is None:
                 table, own = key
                 if len(table) >= KEPT:
                     table.clear()
-                table[own] = self._prepared(compiled, compiled.launcher, options, writer)
-            else:
-                entry.come(compiled, compiled.launcher, writer)
+                entry = table[own] = Prepared(all_made[0], None, writer)
+            for one in all_made:
+                entry.come(one, compiled.launcher if one is compiled else None, writer)
         return compiled
 
-    def _prepared(self, compiled: CompiledKernel, launcher: Launcher, options: Any, writer: Writer) -> Prepared:
-        """What to find for a first launch; where its values broke the guards, or its programs are few, others may differ."""
-        prepared, usual, made = Prepared(compiled, launcher, writer), None, self.kernel.compilations
-        if self._only is None and compiled.metadata.few_programs and not options.get("few_programs", False):
-            usual = made.other(compiled, few_programs=False)
-        elif self._only is None and not compiled.metadata.guards and options.get("guards", True):
-            usual = made.other(compiled, guards=True)
-        return prepared if usual is None else Prepared(usual, None, writer, prepared)
+    def _looked_at_before(self, compiled: CompiledKernel, options: Any) -> list[CompiledKernel]:
+        """Those for values that keep to guards, or that come in more programs, where these were not asked for."""
+        own, asked = compiled.metadata, (options.get("guards", True), options.get("few_programs", False))
+        if self._only is not None or (own.guards, own.few_programs) == asked:
+            return []
+        return self.kernel.compilations.before(compiled, *asked)

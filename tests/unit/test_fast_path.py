@@ -14,6 +14,7 @@ import struct
 import sys
 import threading
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -312,8 +313,8 @@ def grids_of_objects() -> None:
     raise AssertionError("a parameter behind a star was passed by position")
 
 
-def guarded(**conditions: Any) -> list[Any]:
-    """Translations of the first choice carry conditions from here on; the list gets every call of the long way."""
+def changed(change: Callable[[Any, Any], dict[str, Any]]) -> list[Any]:
+    """Translations have other facts from here on, by their options; the list gets every call of the long way."""
     import dataclasses
 
     from tilewright import pipeline
@@ -323,10 +324,19 @@ def guarded(**conditions: Any) -> list[Any]:
 
     def translate(function: Any, arguments: Any, options: Any, target: Any) -> Any:
         made = original(function, arguments, options, target)
-        return dataclasses.replace(made, **conditions) if options.guards and not options.few_programs else made
+        return dataclasses.replace(made, **change(made, options))
 
     pipeline.translate = translate
     return seen
+
+
+def guarded(**conditions: tuple[str, ...]) -> list[Any]:
+    """Translations carry conditions from here on; the list gets every call of the long way."""
+    return changed(lambda made, options: conditions if options.guards else {})
+
+
+def for_many(made: Any, options: Any) -> dict[str, Any]:
+    return {"for_many": not options.few_programs}
 
 
 def guards() -> None:
@@ -367,7 +377,7 @@ def reaches() -> None:
 
 def few_programs() -> None:
     """As many programs as multiprocessors, or fewer, take a text of their own where there is one: whoever comes first."""
-    seen = guarded(deeper=True)
+    seen = changed(for_many)
     x = stub.Tensor(0x1000)
     grids = [(132,), (133,), (2, 66), (2, 67), (1, 1, 1), (1, 1, 1), (1, 1, 1), (133,), (133,), [5, 30], (11, 3, 4)]
     for warps, order in ((4, grids), (8, grids[1:])):
@@ -378,23 +388,29 @@ def few_programs() -> None:
     assert len(seen) == 5
 
 
-def few_programs_of_guards() -> None:
-    """Where guards choose, the number of programs does not."""
-    seen = guarded(deeper=True, guards=("n < 10",))
-    x = stub.Tensor(0x1000)
-    found = [kernel[(1,)](x, x, n, 6, 1.5, True).metadata for n in (5, 50, 5)]
-    assert [(one.guards, one.few_programs) for one in found] == [(True, False), (False, False), (True, False)]
-    assert len(seen) == 2
+def few_programs_and_guards() -> None:
+    """All four texts are found again, whatever came first, and those without guards only by what breaks these."""
+    seen = changed(lambda made, options: for_many(made, options) | ({"guards": ("n < 10",)} if options.guards else {}))
+    x, ways = stub.Tensor(0x1000), [(n, size) for n in (5, 50) for size in (7, 700)]
+    for number, first in enumerate(itertools.permutations(ways)):
+        before, options = (
+            len(seen),
+            {"BLOCK": 16 << number % 3, "num_warps": 1 << number // 3 % 5, "maxnreg": 64 + number},
+        )
+        for n, size in (*first, *ways, *ways):
+            found = kernel[(size,)](x, x, n, 6, 1.5, True, **options).metadata
+            assert (found.guards, found.few_programs) == (n == 5, size == 7)
+        assert len(seen) - before == 4
 
 
 def warm_ups() -> None:
     """A warm-up, whose grid says little, makes both texts and gives that for many programs."""
     from tilewright.runtime import cache
 
-    guarded(deeper=True)
+    changed(for_many)
     compiled: list[Any] = []
     machine_code = cache.compiled
-    cache.compiled = lambda artifact, target: compiled.append(artifact.deeper) or machine_code(artifact, target)
+    cache.compiled = lambda artifact, target: compiled.append(artifact.for_many) or machine_code(artifact, target)
     x = stub.Tensor(0x1000)
     assert not kernel.warmup(x, x, 5, 6, 1.5, True, grid=(1,)).metadata.few_programs and len(compiled) == 2
     taken = [kernel[grid](x, x, 5, 6, 1.5, True).metadata.few_programs for grid in ((1,), (200,))]
@@ -500,9 +516,9 @@ def test_few_programs_choose_among_prepared_launches(tmp_path: Path, way: str) -
     assert len(launches) == 11 + 10 + 11
 
 
-def test_guards_come_before_the_number_of_programs(tmp_path: Path, way: str) -> None:
-    launches = with_stub(way + "from test_fast_path import few_programs_of_guards as f; f()", tmp_path, (8, 8, 4))
-    assert len(launches) == 3
+def test_guards_and_the_number_of_programs_choose_together(tmp_path: Path, way: str) -> None:
+    launches = with_stub(way + "from test_fast_path import few_programs_and_guards as f; f()", tmp_path, (8, 8, 4))
+    assert len(launches) == 24 * 12
 
 
 def test_warm_ups_are_for_few_programs_and_for_many(tmp_path: Path, way: str) -> None:

@@ -216,14 +216,21 @@ def test_a_second_block_where_a_block_runs_one_program(kernel: Any, tile: str, w
 
 
 @pytest.mark.parametrize(
-    ("kernel", "signature", "blocks"), [(more.chained, f"*fp16:16, {USUAL}, {TILE}", 2), (kernels.product, PLAIN, 1)]
+    ("kernel", "signature", "warps", "teams", "blocks"),
+    [
+        (more.chained, f"*fp16:16, {USUAL}, {TILE}", 4, 2, 1),
+        (more.chained, f"*fp16:16, {USUAL}, 128, 32, 32", 8, 1, 2),
+        (kernels.product, PLAIN, 4, 1, 1),
+    ],
 )
-def test_a_second_block_where_a_product_becomes_a_factor(kernel: Any, signature: str, blocks: int) -> None:
-    """While one block makes an operand of its sums, the tensor cores have the products of the other."""
-    found = planned(kernel, signature)
+def test_a_second_team_or_block_where_a_product_becomes_a_factor(
+    kernel: Any, signature: str, warps: int, teams: int, blocks: int
+) -> None:
+    """While one makes an operand of its sums, the tensor cores have the products of the other."""
+    found = planned(kernel, signature, num_warps=warps)
     (ring,) = found.schedule.rings.rings
     assert ring.kind == "tma" and ring.overlapped and found.artifact.persistent
-    assert found.schedule.blocks_per_multiprocessor == blocks
+    assert (found.schedule.rings.teams, found.schedule.blocks_per_multiprocessor) == (teams, blocks)
 
 
 def test_stages_are_a_hint() -> None:
@@ -333,12 +340,14 @@ def test_no_more_stages_than_trips() -> None:
 def test_few_programs_load_further_ahead_where_threads_copy() -> None:
     signature = "*fp16:16, *fp16:16, *fp32:16, i32, {}, {}, 64, 64"
     usual, few = (planned(two_blocks, signature.format(4096, 16), few_programs=way) for way in (False, True))
-    assert usual.artifact.deeper and not few.artifact.deeper
+    assert usual.artifact.for_many and not few.artifact.for_many
     assert [one.schedule.rings.rings[0].stages for one in (usual, few)] == [3, 8]
     assert "meant for no more programs than there are multiprocessors" in few.artifact.source
     assert "meant for" not in usual.artifact.source and "NUM_STAGES = 8;" in few.artifact.source
     short = planned(two_blocks, signature.format(320, 16), few_programs=True)
     assert short.schedule.rings.rings[0].stages == 5  # there are no more trips
     by_tma = planned(two_blocks, signature.format(4096, 64))
-    assert by_tma.schedule.rings.rings[0].kind == "tma" and not by_tma.artifact.deeper
-    assert not planned(two_blocks, signature.format(4096, 16), num_stages=8).artifact.deeper
+    alone = planned(two_blocks, signature.format(4096, 64), few_programs=True)
+    assert (by_tma.schedule.rings.teams, alone.schedule.rings.teams) == (2, 1) and by_tma.artifact.for_many
+    assert not planned(two_blocks, signature.format(4096, 128), num_warps=8).artifact.for_many
+    assert not planned(two_blocks, signature.format(4096, 16), num_stages=8).artifact.for_many

@@ -269,10 +269,10 @@ def _asked_for(options: Options) -> int:
     return max(options.num_stages, MOST_STAGES) if options.few_programs else options.num_stages
 
 
-def is_deeper_alone(rings: Rings, options: Options) -> bool:
-    """Whether loops of products load further ahead where each program has a multiprocessor to itself."""
+def is_for_many(rings: Rings, options: Options) -> bool:
+    """Whether loops of products are others where each program has a multiprocessor to itself: deeper, or of a single team."""
     copied = any(ring.kind == "cp_async" and ring.tiles for ring in rings.rings)
-    return copied and not options.few_programs and options.num_stages < MOST_STAGES
+    return not options.few_programs and (rings.teams > 1 or (copied and options.num_stages < MOST_STAGES))
 
 
 def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...], trips: int) -> int:
