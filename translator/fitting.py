@@ -40,6 +40,7 @@ from .schedule.rewrites.narrow_moves import with_narrow_moves
 from .schedule.rewrites.second_loads import with_second_loads
 from .schedule.staging import rings, teams
 from .schedule.staging.own_stages import loads_not_ahead
+from .schedule.staging.refilled import wants_refilled
 from .schedule.staging.ring_plan import Rings, RingWishes
 from .schedule.staging.small_loads import loads_more, may_load_more
 
@@ -67,6 +68,7 @@ class _Request:
       small_loads: whether small tiles are loaded ahead, too.
       in_place: whether rows that are not aligned are stored from where they are held, through no shared memory.
       teams: how many take turns at the programs of a block.
+      refilled: whether a stage that threads copy into is filled again where it has been read, and there is one less.
     """
 
     kernel: Kernel
@@ -77,6 +79,7 @@ class _Request:
     small_loads: bool = False
     in_place: bool = False
     teams: int = 1
+    refilled: bool = False
 
 
 def fitted(kernel: Kernel, options: Options, target: Target) -> Plan:
@@ -192,6 +195,12 @@ def _in_blocks(request: _Request) -> Plan:
         with suppress(OutOfResources):
             smaller = _with_room(replace(request, target=half_of(request.target), blocks=2))
             return smaller if serves_two(smaller.schedule, found.schedule) else found
+    if wants_refilled(found.kernel, found.facts, found.schedule, found.unit.shared_bytes):
+        again = _planned(replace(request, refilled=True), _stages_of(found.schedule.rings))
+        if isinstance(again, Plan) and has_more_blocks(
+            again.schedule, again.unit.shared_bytes, found.unit.shared_bytes
+        ):
+            return again
     if wants_more_blocks(found.schedule, found.unit.shared_bytes) and not _takes_turns(found):
         for sharing in (Sharing.AREAS, Sharing.NESTED):
             in_turns = _planned(replace(request, sharing=sharing), _stages_of(found.schedule.rings))
@@ -275,7 +284,7 @@ def _with_most_stages(plan: Callable[[int], Plan | _NoRoom], least: int, most: i
 def _planned(request: _Request, most_stages: int) -> Plan | _NoRoom:
     """The plan with rings of at most so many stages."""
     options, target, not_ahead = request.options, request.target, frozenset[Variable]()
-    wishes = RingWishes(most_stages, request.small_loads, teams=request.teams)
+    wishes = RingWishes(most_stages, request.small_loads, teams=request.teams, refilled=request.refilled)
     while True:
         kernel, chosen = rings.plan_rings(request.kernel, options, target, replace(wishes, not_ahead=not_ahead))
         facts = find_facts(kernel)

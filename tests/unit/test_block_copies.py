@@ -73,7 +73,33 @@ def test_pieces_of_sixteen_bytes() -> None:
     assert "load_vec<W_VEC>(loaded, &w_ahead[stage][w_ahead_place]);" in text
 
 
-def test_only_where_holders_have_crumbs() -> None:
+def test_only_where_holders_have_crumbs_or_half_lines() -> None:
     signature = "*fp16:16, {}, *fp32:16, i32, i32:16, i32:16, 16, 64, 128"
-    assert not planned(signature.format("*i32:16")).schedule.block_copies  # 8 bytes side by side: own copies
+    assert not planned(signature.format("*i64:16")).schedule.block_copies  # eight lanes have a line: own copies
     assert not planned(signature.format("*i8")).schedule.block_copies  # no piece of it is known to be aligned
+
+
+@triton.jit
+def rounded_weights(a_ptr, w_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows, cols = tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows < M)[:, None] & (k < K)[None, :], other=0.0)
+        w = tl.load(w_ptr + cols[None, :] * K + k[:, None], mask=(k < K)[:, None] & (cols < N)[None, :], other=0.0)
+        total = tl.dot(a, w.to(tl.float16), total)
+    mask = (rows < M)[:, None] & (cols < N)[None, :]
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], total, mask=mask)
+
+
+def test_half_lines_are_copied_as_whole_ones(run_everyhow: Any) -> None:
+    """Four lanes hold 64 bytes of a column's weights; sixteen copy 256."""
+    parsed = parse_signature(rounded_weights, "*fp16:16, *fp32:16, *fp32:16, i32, i32:16, i32:16, 32, 64, 64")
+    translation = translate_stages(rounded_weights, parsed, Options(), find_target("sm_90a"))
+    ((tile, copy),) = translation.schedule.block_copies.items()
+    assert tile.name == "w" and copy.tile.fast == 0 and copy.layout.axes[0].count(-1) == 2
+    rng = np.random.default_rng(7)
+    a, w = rng.integers(-4, 5, (29, 208)).astype(np.float16), rng.integers(-4, 5, (80, 208)).astype(np.float32)
+    arguments = [a, w, np.full((29, 80), np.nan, np.float32), 29, 80, 208]
+    for result in run_everyhow(rounded_weights, (2,), arguments, BM=32, BN=64, BK=64):
+        np.testing.assert_array_equal(result[2], a.astype(np.float32) @ w.T)

@@ -349,7 +349,7 @@ def test_every_field_of_an_artifact_is_kept() -> None:
         parameters=plain.parameters[:2], program_axes=1, in_turns=True, cooperative=True, dependent=True,
         static_shared_bytes=4096, compiler_flags=("--fmad=false",), needs="sm_90a", readings=(), source="text",
         globals=(("m", "n", 1),), title="t", about=(("target", ("sm_80", "and later")),), headers=("cuda_fp16.h",),
-        threads="NUM_THREADS", shared_alignment=128, proxy_reads=True, reaches=("num_programs_x * M",),
+        threads="NUM_THREADS", shared_alignment=128, proxy_reads=True, reaches=("num_programs_x * M",), for_many=True,
     )  # fmt: skip
     for field in fields(Artifact):
         same = field.name == "readings"  # which are kept beside

@@ -47,6 +47,7 @@ class _Names:
       used: the count of iterations so far; "" where the loop's variable is that.
       count: what counts the iterations: one or the other.
       stage: the variable with the stage of an iteration.
+      refilled: whether that is filled again in the same iteration.
     """
 
     stages: str
@@ -57,6 +58,12 @@ class _Names:
     used: str
     count: str
     stage: str
+    refilled: bool = False
+
+    @property
+    def under_way(self) -> str:
+        """How many iterations are loaded ahead of one that computes."""
+        return self.stages if self.refilled else f"{self.stages} - 1"
 
     @property
     def position(self) -> str:
@@ -71,6 +78,8 @@ class _Names:
     @property
     def refill(self) -> str:
         """The stage that is filled next."""
+        if self.refilled:
+            return self.stage
         return f"({self.later}) % {self.stages}" if self.used else f"{self.later} % {self.stages}"
 
 
@@ -132,7 +141,8 @@ def lower_copying_loop(context: Context, loop: RingLoop) -> tuple[Node, ...]:
     context.ahead.stage_of |= {load.target: tile_stage(context, names.count) for load in rows}
     flying = _flying(context, loop)
     order, being_read = context.order.snapshot(), set(context.shared.being_read)
-    head = context.barrier("everyone's share is there, and nobody reads the stage that is filled next")
+    free_next = "" if ring.refilled else ", and nobody reads the stage that is filled next"
+    head = context.barrier(f"everyone's share is there{free_next}")
     in_flight = context.around.in_flight | set(flying)
     with context.inside(replace(context.around, in_flight=in_flight)):
         inner = loop.lowered(context, statement.body)
@@ -140,6 +150,8 @@ def lower_copying_loop(context: Context, loop: RingLoop) -> tuple[Node, ...]:
         for helper in ("wgmma_commit", "wgmma_wait"):
             context.use_helper(helper)
         inner = (*inner, Line("wgmma_commit();"))
+    if ring.refilled:
+        inner = (*inner, *context.barrier("everyone has read the stage, which is filled again"))
     trip = _trip(context, loop, names, filling, (head, inner, products_complete(context, flying)))
     context.order.merge(order)  # there may be no trip, and no barrier
     context.shared.being_read |= {*being_read, *arrays, *filter(context.shared.takes_turns, own_arrays)}
@@ -184,7 +196,7 @@ def _names(context: Context, ring: Ring) -> _Names:
     used = once("used", ("position", loop, "")) if ring.counted else ""
     load, put, align = (once(f"{word}_tiles", (word, loop)) for word in ("load", "put", "align"))
     position = used or context.names.variable(loop)
-    return _Names(stages, load, put, align, ahead, used, position, stage_word(context, ring))
+    return _Names(stages, load, put, align, ahead, used, position, stage_word(context, ring), ring.refilled)
 
 
 @frozen
@@ -275,7 +287,7 @@ def _can_be_late(context: Context, loop: RingLoop, loads: _Loads) -> bool:
     that is read, copies behind them come late.
     """
     ring, plans = loop.ring, context.schedule.dots
-    if loads.own or ring.running or ring.overlapped or ring.stages <= 2:
+    if loads.own or ring.running or ring.overlapped or ring.refilled or ring.stages <= 2:
         return False
     if any(waits_for_matrices(plans[dot]) for dot in products_in(context, loop.statement)):
         return False
@@ -284,15 +296,16 @@ def _can_be_late(context: Context, loop: RingLoop, loads: _Loads) -> bool:
 
 
 def _first_loads(context: Context, loop: RingLoop, names: _Names, filling: _Filling) -> tuple[Node, ...]:
-    """The loads of the first `stages - 1` iterations; of the first one, rows are aligned too."""
+    """The loads of the iterations that are under way before the first one computes; of that, rows are aligned too."""
     statement, ring, bounds, stage = loop.statement, loop.ring, loop.bounds, names.stage
     iteration = steps_on(bounds.start, Text(stage), bounds.step) if ring.counted else Text(stage)
     naming, iteration = named_iteration(statement, names.ahead, iteration)
-    more = ALWAYS if surely_runs(statement, ring.stages - 1) else compared(statement, iteration, bounds.stop)
+    under_way = ring.stages if ring.refilled else ring.stages - 1
+    more = ALWAYS if surely_runs(statement, under_way) else compared(statement, iteration, bounds.stop)
     finish = filling.finish(names, stage)
     loads = filling.start(names, iteration.text, stage, stage, more, *finish)
     commit = (Line("cp_async_commit();"),) if filling.asynchronous else ()
-    header = f"for (int {stage} = 0; {stage} < {names.stages} - 1; ++{stage})"
+    header = f"for (int {stage} = 0; {stage} < {names.under_way}; ++{stage})"
     nodes: list[Node] = [Loop(header, (*naming, *loads, *commit))]
     if filling.rows:
         nodes += [
@@ -322,14 +335,13 @@ def _trip(
     kind, name = ctype(statement.variable.type), context.names.variable(ring.loop)
     more = compared(statement, Text(names.ahead), bounds.stop)
     late = filling.rows and ring.stages == 2  # the next iteration's rows have no time to arrive but this iteration
-    arrival = Line(
-        f"cp_async_wait<{names.stages} - 2>();", "the oldest group has arrived: this thread's share of the tiles"
-    )
+    waiting = f"{names.stages} - {1 if ring.refilled else 2}"
+    arrival = Line(f"cp_async_wait<{waiting}>();", "the oldest group has arrived: this thread's share of the tiles")
     if filling.rows:
         comment = "this thread's share of the next iteration's rows has arrived"
         arrival = Line("cp_async_wait<0>();" if late else f"cp_async_wait<{names.stages} - 3>();", comment)
     commit = Line("cp_async_commit();", "possibly of nothing: one group per iteration")
-    last = Text(f"{names.stages} - 1", 12, "-")
+    last = Text(names.under_way, 16 if ring.refilled else 12, "" if ring.refilled else "-")
     loads: list[Node] = [
         const(kind, names.ahead, steps_on(Text(name), last, bounds.step).text),
         *filling.start(names, names.ahead, names.refill, names.later, more),
@@ -340,7 +352,7 @@ def _trip(
     # Products that run by themselves do so while their threads start copies, which a single warpgroup gains nothing by.
     several = context.schedule.num_threads > WARPGROUP
     running = several and ring.overlapped and ring.stages > 2 and not filling.rows and not filling.through_registers
-    behind = filling.late or running
+    behind = filling.late or running or ring.refilled
     nodes: list[Node] = [
         *((arrival,) if filling.asynchronous and not late else ()),
         *proxy_fence(context),

@@ -1,9 +1,9 @@
-"""Which tiles of a loop all threads copy for one another: those that their holders could only copy in crumbs.
+"""Which tiles of a loop all threads copy for one another: those that their holders could only copy in crumbs, or half lines.
 
 In: the layouts in which tiles that a loop loads ahead are used. Out: for each whose holders' pieces are too small for an
-asynchronous copy, or many more, the layout in which threads copy it instead, in pieces of up to 16 bytes along the axis that
-memory has contiguous, and how it lies in shared memory. A barrier must stand between the copies and the reads, so this is for
-rings that have one in every iteration anyway.
+asynchronous copy, or many more, or touch many more lines, the layout in which threads copy it instead, in pieces of up to 16
+bytes along the axis that memory has contiguous, and how it lies in shared memory. A barrier must stand between the copies and
+the reads, so this is for rings that have one in every iteration anyway.
 
 Worked example, 8-bit weights [128, 64], contiguous along axis 1, that become B of `mma.sync` over 4 warps: a lane holds
 columns 2 by 2, two bytes. 128 threads copy 4 pieces of 16 bytes each.
@@ -24,10 +24,11 @@ from ..accesses.access import load_operands, plan_copies, plan_load
 from ..products.shared_tiles import SharedTile, has_chunks
 from ..tiles.layout import Layout, blocked
 from .ring_plan import Rings
-from .warp_copies import is_found_anywhere, numbers_ahead
+from .warp_copies import Pieces, is_found_anywhere, lines_for_all, lines_for_holders, numbers_ahead
 
 # Copies of a thread that copies what it holds, for one of a thread that need not: each takes its address, and its turn.
 MANY_MORE = 4
+MANY_LINES = 2  # for one: L2 takes as long to send half a line as a whole one
 
 
 @frozen
@@ -59,7 +60,11 @@ def choose_block_copies(
         copied = plan_copies(load, layout, facts)
         own, shared = (one.num_registers // by.width for one, by in ((layouts[target], access), (layout, copied)))
         if access.width * itemsize in COPY_BYTES and own < MANY_MORE * max(shared, 1):
-            continue
+            pieces = [Pieces(shape, by.axis, by.width, itemsize, info.constancy) for by in (access, copied)]
+            lines = lines_for_holders(layouts[target], pieces[0]), lines_for_all(layout, pieces[1])
+            repeats = any(count > 1 for count in info.constancy)  # which holders load once
+            if repeats or lines[0] < MANY_LINES * lines[1]:
+                continue
         possible = copied.axis == fast and copied.width * itemsize in COPY_BYTES and has_chunks(shape, fast, itemsize)
         if possible and is_found_anywhere(load, facts, numbers):
             found[target] = BlockCopy(layout, SharedTile(shape, fast, itemsize, held[target].stages))

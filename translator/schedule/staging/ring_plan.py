@@ -71,6 +71,7 @@ class Ring:
       like: the loop of an earlier ring whose stages and barriers this one goes on with (`shared_rings.py`).
       stagger: how its products are started ahead, where they are.
       trips: how many trips of the program's loop one of this loop is, and a stage has the tiles of (`joined_trips.py`).
+      refilled: whether a stage is filled again in the iteration that has read it (`refilled.py`).
     """
 
     loop: Variable
@@ -86,6 +87,7 @@ class Ring:
     like: Variable | None = None
     stagger: Stagger | None = None
     trips: int = 1
+    refilled: bool = False
 
 
 @frozen
@@ -163,12 +165,14 @@ class RingWishes:
       small_loads: whether loads of small tiles go with those of several products, too.
       not_ahead: tiles whose loads stay where they are: see `loads_not_ahead`.
       teams: how many take turns at the programs of a block.
+      refilled: whether rings of copies by threads have a stage less, and are filled again where they have been read.
     """
 
     most_stages: int
     small_loads: bool = False
     not_ahead: frozenset[Variable] = frozenset()
     teams: int = 1
+    refilled: bool = False
 
 
 @frozen

@@ -186,7 +186,9 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, reads: Reads) -> None:
     own = [one for one in own_loads(plan, loop) if one.statement not in plan.replaced]
     own = without_numbers(plan, own, moved)
     held = tuple(one.statement.target for one in own)
-    stages = max(_of_use(plan.given.facts, loop, min(_asked_for(plan.given.options), most_stages)), LEAST_STAGES)
+    refilled = plan.given.wishes.refilled
+    stages = _of_use(plan.given.facts, loop, min(_asked_for(plan.given.options), most_stages)) - refilled
+    stages = max(stages, LEAST_STAGES)
     if held and not moved:
         stages = _of_use(plan.given.facts, loop, min(own_stages(plan, loop, held), most_stages - 1))
     if (moved or held) and stages:
@@ -196,9 +198,8 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, reads: Reads) -> None:
         totals = totals_of([*moved, *own])
         keep_totals(plan, loop, totals)
         running = assigned_for(totals)
-        plan.rings.append(
-            Ring(loop.variable, kind, tiles, stages, not plain, overlapped, tuple(rows), held, ahead, running)
-        )
+        ring = Ring(loop.variable, kind, tiles, stages, not plain, overlapped, tuple(rows), held, ahead, running)
+        plan.rings.append(replace(ring, refilled=refilled))
     else:
         load_recurrence(plan, loop)
 

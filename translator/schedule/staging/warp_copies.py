@@ -127,9 +127,7 @@ def warp_copy(used: Layout, pieces: Pieces) -> WarpCopy | None:
     None where they would be as many, and touch as many lines, as those of its holders.
     """
     order = _fast_axis_first(used, pieces.axis)
-    renamed = {lane: number for number, lane in enumerate(order)}
-    axes = tuple(tuple(renamed.get(source, source) for source in bits) for bits in used.axes)
-    copied = Layout(axes, used.thread_bits)
+    copied = _by_lanes(used, order)
     counts = [_lines_and_sectors(layout, pieces) for layout in (copied, used)]
     lane_bits = LANE_BITS - sum(bit < LANE_BITS for bit in used.free_thread_bits())
     if counts[0] >= counts[1] and lane_bits == LANE_BITS:
@@ -137,6 +135,24 @@ def warp_copy(used: Layout, pieces: Pieces) -> WarpCopy | None:
     written, read = (Layout((bits[:lane_bits],), LANE_BITS) for bits in (tuple(range(LANE_BITS)), tuple(order)))
     swizzle = exchange_swizzle(written, read, pieces.bytes)
     return WarpCopy(copied, lane_bits, (*order[:lane_bits], *range(LANE_BITS, used.thread_bits)), swizzle)
+
+
+def lines_for_holders(used: Layout, pieces: Pieces) -> int:
+    """How many lines are touched to copy a line's worth to those that hold it, by themselves or by others of their warps."""
+    layouts = used, _by_lanes(used, _fast_axis_first(used, pieces.axis))
+    return min(_lines_and_sectors(layout, pieces)[0] for layout in layouts)
+
+
+def lines_for_all(layout: Layout, pieces: Pieces) -> int:
+    """The same for those that copy in a layout."""
+    return _lines_and_sectors(layout, pieces)[0]
+
+
+def _by_lanes(used: Layout, order: list[int]) -> Layout:
+    """The layout in which lanes have the numbers that they have in the order."""
+    renamed = {lane: number for number, lane in enumerate(order)}
+    axes = tuple(tuple(renamed.get(source, source) for source in bits) for bits in used.axes)
+    return Layout(axes, used.thread_bits)
 
 
 def _fast_axis_first(used: Layout, axis: int) -> list[int]:
