@@ -188,7 +188,7 @@ def weight_gradient(x_ptr, dy_ptr, dw_ptr, db_ptr, M, N, K, BM: tl.constexpr, BN
 
 
 @triton.jit
-def nearest(x_ptr, c_ptr, best_ptr, M, N, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+def nearest(x_ptr, c_ptr, best_ptr, least_ptr, M, N, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     """The centre that is nearest to each row, by products in a loop over centres."""
     m, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, K)
     x = tl.load(x_ptr + m[:, None] * K + k[None, :], mask=m[:, None] < M, other=0.0)
@@ -203,6 +203,7 @@ def nearest(x_ptr, c_ptr, best_ptr, M, N, K: tl.constexpr, BM: tl.constexpr, BN:
         best = tl.where(here < least, start + tl.argmin(d, 1), best)
         least = tl.minimum(least, here)
     tl.store(best_ptr + m, best, mask=m < M)
+    tl.store(least_ptr + m, least, mask=m < M)
 
 
 @triton.jit

@@ -4,9 +4,9 @@ In: a plan in which products of `mma.sync` wait for copies by threads. Out: whet
 
 A stage that is filled in the next iteration lies idle until then. Filled again behind a barrier in the iteration that has read
 it, two stages have as much on their way as three, for a barrier an iteration more. Where shared memory leaves a multiprocessor
-with few warps, the blocks that the third stage would cost are worth more than that. Not where threads have so many products that
-copies are mixed among them, and not for tiles of 16 rows, of which each fragment is read for one product: there the loop waits for
-shared memory, which more warps do not hide.
+with few warps, the blocks that the third stage would cost are worth more than that. Not where threads have so many products
+that copies are mixed among them, and not for tiles of 16 rows, of which each fragment is read for one product: there the loop
+waits for shared memory, which more warps do not hide.
 """
 
 from __future__ import annotations
