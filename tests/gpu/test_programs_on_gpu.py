@@ -99,7 +99,11 @@ def test_teams_take_turns(sizes: tuple[int, ...], tile: tuple[int, ...]) -> None
         made = layer[triton.cdiv(m, tile[0]), triton.cdiv(n, tile[1])](
             x, w, b, y, m, n, k, BM=tile[0], BN=tile[1], BK=tile[2]
         )
-        assert made.artifact.num_threads == 384 or k == 0
+        few = (
+            triton.cdiv(m, tile[0]) * triton.cdiv(n, tile[1])
+            <= torch.cuda.get_device_properties(0).multi_processor_count
+        )
+        assert made.artifact.num_threads == (256 if few else 384) or k == 0
         assert (y.double() - expected).norm() <= 1e-3 * expected.norm()
     c = torch.full((m, n), float("nan"), device="cuda")
     grid = (triton.cdiv(m, tile[0]) * triton.cdiv(n, tile[1]),)

@@ -280,11 +280,11 @@ def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...], trips: int) -> i
     """As many stages as shared memory has room for, up to what hides its latency, and at least as many as asked for.
 
     Large sums leave no registers for a second block; for small tiles a deep ring does what two blocks would. Stages of several
-    `trips` are larger, and fewer of them leave other blocks the room that they had before; teams have the block to themselves.
+    `trips` are larger, and fewer of them leave other blocks the room that they had before; teams and few programs leave none.
     """
     stage = sum(plan.dots.staged[tile].stage_bytes for tile in tiles)
     asked, most = -(-plan.given.options.num_stages // trips), MOST_STAGES
-    if trips > 1 and plan.given.wishes.teams == 1:
+    if trips > 1 and plan.given.wishes.teams == 1 and not plan.given.options.few_programs:
         most = JOINED_STAGES
     return max(asked, LEAST_STAGES, min(most, plan.given.target.max_dynamic_shared_bytes // stage))
 
