@@ -382,3 +382,21 @@ def test_transforms(run_everywhere: Any, bits: int, warps: int) -> None:
         first, second = np.take(expected, 0, axis), np.take(expected, 1, axis)
         expected = np.stack((first + second, first - second), axis)
     np.testing.assert_allclose(out, expected.reshape(-1), rtol=1e-4, atol=1e-3)
+
+
+@triton.jit
+def places_that_move(x_ptr, o_ptr, n):
+    """What is stored, and the pointers that it is stored through, are held as they are loaded and move to be stored."""
+    r, k = tl.arange(0, 4), 0
+    while k < n:
+        x = tl.load(x_ptr + k * 128 + tl.arange(0, 8)[:, None, None] * 16 + r[None, :, None] * 4 + r[None, None, :])
+        p = o_ptr + k * 128 + tl.arange(0, 8)[:, None, None] + (3 - r[None, :, None]) * 8 + r[None, None, :] * 32
+        tl.store(p, x == 1)
+        k += 1
+
+
+def test_pointers_that_move_are_written_through(run_everywhere: Any) -> None:
+    x = np.random.default_rng(0).integers(0, 3, (3, 8, 4, 4)).astype(np.int32)
+    found = run_everywhere(places_that_move, (1,), x, np.zeros(3 * 128, np.bool_), 3)[1]
+    np.testing.assert_array_equal(found.reshape(3, 4, 4, 8), (x == 1).transpose(0, 3, 2, 1)[:, :, ::-1])
+    assert "unsigned char* p_moved = " in places_that_move.translate("*i32:16, *i1:16, i32").source

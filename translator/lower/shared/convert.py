@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from ...frozen import frozen
 from ...hardware import LANE_BITS, WORD_BYTES
@@ -110,7 +109,7 @@ def _shuffle(context: Context, move: Move, declares: bool) -> list[Node]:
         index = "".join(f"[{register_index(kept, axis)}]" for axis in held.array_axes())
         text = f"__shfl_sync(ALL_LANES, {move.source}{index}, {_source_lane(context, point, held)})"
         if at_once:
-            return (replace(declaration, value=text, constant=True),)
+            return (declaration.with_value(text),)
         return (Assignment(indexed(context, move.name, variable, point), text),)
 
     declaration = context.declaration(variable, wanted, move.name)
@@ -227,7 +226,7 @@ def _exchange(context: Context, statement: Statement, move: Move, purpose: str, 
     def get(element: str, place: str, count: str) -> Node:
         if count:
             return Line(f"{load}<{count}>({run_at(element)}, &{place});")
-        return replace(declaration, value=place, constant=True) if at_once else Assignment(element, place)
+        return declaration.with_value(place) if at_once else Assignment(element, place)
 
     def accesses(name: str, layout: Layout, width: int, one: Callable[[str, str, str], Node]) -> tuple[Node, ...]:
         """Loops over the accesses of a thread to the array; `one` is that of an element, or of so many."""

@@ -69,6 +69,10 @@ class Declaration:
         """Whether it declares a pointer."""
         return "*" in self.type
 
+    def with_value(self, value: str) -> Declaration:
+        """The same with the only value that it gets; of a pointer, `const` would speak of what it points to."""
+        return replace(self, value=value, constant=not self.is_pointer)
+
 
 def const(type_: str, name: str, value: str, comment: str = "") -> Declaration:
     """The declaration of a variable that nothing else is assigned to."""
