@@ -212,7 +212,34 @@ def test_fragments_that_are_multiplied_a_few_times_are_read_ahead() -> None:
         return int(named[1]) if named else None
 
     assert blocks("fp16", "16, 128, 64", 4) == 4, "shared memory has room for four: 128 registers a thread"
-    assert blocks("bf16", "32, 128, 64", 4) == 3
+    assert blocks("bf16", "32, 128, 64", 4) is None, "two stages, filled again, leave room for five"
+    assert blocks("bf16", "16, 256, 64", 4) == 2
     assert blocks("fp16", "16, 64, 32", 4) is None, "twelve blocks have no registers to spare"
     assert blocks("fp32", "16, 128, 32", 4) is None
     assert blocks("fp16", "128, 128, 64", 8, "sm_80") is None, "64 sums a thread"
+
+
+@triton.jit
+def unaligned_product(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        at = start + k
+        a = tl.load(a_ptr + m[:, None] * K + at[None, :], mask=(m[:, None] < M) & (at[None, :] < K), other=0.0)
+        b = tl.load(b_ptr + n[None, :] * K + at[:, None], mask=(n[None, :] < N) & (at[:, None] < K), other=0.0)
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+def test_rows_that_are_shifted_have_room() -> None:
+    """By itself the compiler keeps to 64 registers, in which a thread waits for each piece of a row."""
+
+    def blocks(tile: str, num_warps: int) -> int | None:
+        pointers = "*fp16:16, *fp16:16, *fp32:16"
+        source = unaligned_product.translate(f"{pointers}, i32, i32, i32, {tile}", num_warps=num_warps).source
+        assert "align_rows<" in source
+        named = re.search(r"MIN_BLOCKS = (\d+);", source)
+        return int(named[1]) if named else None
+
+    assert blocks("64, 64, 64", 4) == 3
+    assert blocks("128, 128, 64", 8) is None, "by two blocks the compiler would lose one"

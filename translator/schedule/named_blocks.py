@@ -21,7 +21,7 @@ from .accesses.loads_in_flight import (
     names_one_block,
 )
 from .products.dot_plan import Dots
-from .products.fragment_loads import blocks_for_fragments
+from .products.fragment_loads import blocks_beside_rows, blocks_for_fragments
 from .staging.own_stages import blocks_beside_stages
 from .staging.ring_plan import Rings
 from .tiles.held_tiles import HeldTiles
@@ -66,6 +66,7 @@ def named_blocks(kept: Kept, problem: Problem, dots: Dots, rings: Rings, use: Bl
         or blocks_for_first_loads(use.of_all_trips, use.peak, use.num_threads)
         or names_one_block(kept.arrays.kernel, dots, rings, use.waiting, use.beside_stages, use.num_threads)
         or blocks_for_fragments(dots, use.peak, use.num_threads, use.target)
+        or blocks_beside_rows(rings, dots, use.peak, use.num_threads, use.target)
     )
     return min(int(wanted), use.target.resident_blocks(use.num_threads)) if wanted else None
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from ...hardware import CHUNK_BYTES, SWIZZLE_ALIGNMENT
 from ...ir.nodes import Assign, Call, Expr, For, Variable
 from ...ir.structured import assigns
-from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.staging.ring_plan import ALIGNED_STAGES, Ring
 from ..context import Context, ctype
 from ..products.formats import chunk_elements
@@ -44,7 +43,7 @@ def declare_rows(context: Context, statement: Assign) -> str:
     context.shared.scratch(target, "staged", shared)
     chunk = chunk_elements(context, tile, target, name.upper())
     dimensions = f"[{row_stages(context, target)}][{lines.within(13)} * ({width.within(12)} + {chunk})]"
-    size = (_ring(context, target).stages - 1) * _rows_bytes(tile)
+    size = (_ring(context, target).stages - 1) * tile.rows_bytes
     rows = Shared(
         context.shared.of_tile(rows_name(context, statement), target),
         element,
@@ -62,7 +61,7 @@ def rows_note(context: Context, variable: Variable) -> str:
     ring = next((ring for ring in context.schedule.rings.rings if variable in ring.rows), None)
     if ring is None:
         return ""
-    size = _rows_bytes(context.schedule.staged[variable])
+    size = context.schedule.staged[variable].rows_bytes
     return f"; {ring.stages - 1} of {size} bytes for rows as they lie in memory"
 
 
@@ -118,11 +117,6 @@ def align_rows(context: Context, statement: Assign, first: str, count: str) -> L
     target = f"{context.names.variable(statement.target)}[{tile_stage(context, count)}]"
     rows = f"{rows_name(context, statement)}[{count} % {row_stages(context, statement.target)}]"
     return Line(f"{helper}<{_sides(context, statement)}>({target}, {rows}, {first}, {stride});")
-
-
-def _rows_bytes(tile: SharedTile) -> int:
-    """Bytes of one stage of a tile's rows."""
-    return int(tile.lines * (tile.shape[tile.fast] * tile.itemsize + CHUNK_BYTES))
 
 
 def _ring(context: Context, variable: Variable) -> Ring:

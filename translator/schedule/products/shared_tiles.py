@@ -78,6 +78,11 @@ class SharedTile:
         """Bytes of one stage."""
         return self.size * self.itemsize
 
+    @property
+    def rows_bytes(self) -> int:
+        """Bytes of one stage of rows as they lie in memory, each of which starts anywhere in a chunk."""
+        return self.lines * (self.shape[self.fast] * self.itemsize + CHUNK_BYTES)
+
     def offset(self, coordinates: tuple[int, ...]) -> int:
         """Where an element of one stage lies, in elements: the format by arithmetic, for tests."""
         *batch, _, _ = coordinates
