@@ -113,5 +113,5 @@ class Compilations:
         return why
 
 
-def _with(wanted: Specialisation, **options: bool) -> Specialisation:
+def _with(wanted: Specialisation, **options: Any) -> Specialisation:
     return replace(wanted, options=replace(wanted.options, **options))

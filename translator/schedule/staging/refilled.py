@@ -31,9 +31,10 @@ def wants_refilled(kernel: Kernel, facts: Facts, schedule: Schedule, shared_byte
     rings, target = schedule.rings.rings, schedule.target
     if len(rings) != 1 or not _is_plain(rings[0]):
         return False
-    for dot, plan in schedule.dots.items():
-        if not waits_for_matrices(plan) or dot.target.type.shape[-2] < LEAST_ROWS:
-            return False
+    if not all(map(waits_for_matrices, schedule.dots.values())):
+        return False
+    if any(dot.target.type.shape[-2] < LEAST_ROWS for dot in statements(kernel.body) if assigns(dot, "dot")):
+        return False
     blocks = target.blocks_by_shared(shared_bytes)
     few = blocks * schedule.options.num_warps < ENOUGH_WARPS and blocks < schedule.blocks_by_registers
     loads = [s for s in statements(kernel.body) if assigns(s, "load") and s.target in rings[0].tiles]
