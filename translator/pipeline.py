@@ -112,7 +112,7 @@ def _translated(
     from .lower.kernel import written_parameters
     from .lower.text.header import FOR_CALLERS
     from .preparing import check
-    from .schedule.staging.rings import is_for_many
+    from .schedule.staging.few_programs import is_for_many
 
     try:
         kernel = build_kernel(function, arguments, options, target, written_out)
@@ -153,7 +153,7 @@ def _translated(
         threads=unit.threads,
         shared_alignment=unit.dynamic_alignment if unit.dynamic_shared else 0,
         proxy_reads=unit.proxy_reads,
-        for_many=is_for_many(schedule.rings, options),
+        for_many=is_for_many(prepared, plan.facts, schedule),
     )
     return Translation(kernel, prepared, plan.facts, schedule, unit, artifact)
 

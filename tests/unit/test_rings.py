@@ -347,6 +347,11 @@ def test_few_programs_load_further_ahead_where_threads_copy() -> None:
     short = planned(two_blocks, signature.format(320, 16), few_programs=True)
     assert short.schedule.rings.rings[0].stages == 5  # there are no more trips
     by_tma = planned(two_blocks, signature.format(4096, 64))
+    rows = "*fp16:16, *fp16:16, *fp32:16, i32, 1001, 16, 64, 64"
+    assert not planned(two_blocks, rows).artifact.for_many
+    assert planned(two_blocks, rows, few_programs=True).schedule.rings.rings[0].stages == 3
+    words = "*fp32:16, *fp32:16, *fp32:16, i32, 1001, 16, 64, 64"
+    assert not planned(two_blocks, words).artifact.for_many
     alone = planned(two_blocks, signature.format(4096, 64), few_programs=True)
     assert (by_tma.schedule.rings.teams, alone.schedule.rings.teams) == (2, 1) and by_tma.artifact.for_many
     assert not planned(two_blocks, signature.format(4096, 128), num_warps=8).artifact.for_many

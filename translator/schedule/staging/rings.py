@@ -187,7 +187,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, reads: Reads) -> None:
     own = without_numbers(plan, own, moved)
     held = tuple(one.statement.target for one in own)
     refilled = plan.given.wishes.refilled
-    stages = _of_use(plan.given.facts, loop, min(_asked_for(plan.given.options), most_stages)) - refilled
+    stages = _of_use(plan.given.facts, loop, min(_asked_for(plan.given.options, bool(rows)), most_stages)) - refilled
     stages = max(stages, LEAST_STAGES)
     if held and not moved:
         stages = _of_use(plan.given.facts, loop, min(own_stages(plan, loop, held), most_stages - 1))
@@ -265,15 +265,12 @@ def _of_use(facts: Facts, loop: For, stages: int) -> int:
     return stages if start is None or stop is None or not step else min(stages, len(range(start, stop, step)))
 
 
-def _asked_for(options: Options) -> int:
-    """Stages that threads copy into: those that were asked for, or as many as hide anything where blocks are alone."""
-    return max(options.num_stages, MOST_STAGES) if options.few_programs else options.num_stages
+def _asked_for(options: Options, has_rows: bool) -> int:
+    """Stages that threads copy into: those that were asked for, or as many as hide anything where blocks are alone.
 
-
-def is_for_many(rings: Rings, options: Options) -> bool:
-    """Whether loops of products are others where each program has a multiprocessor to itself: deeper, or of a single team."""
-    copied = any(ring.kind == "cp_async" and ring.tiles for ring in rings.rings)
-    return not options.few_programs and (rings.teams > 1 or (copied and options.num_stages < MOST_STAGES))
+    Rows that are shifted gain nothing by more: the shifting takes as long as the copies.
+    """
+    return max(options.num_stages, MOST_STAGES) if options.few_programs and not has_rows else options.num_stages
 
 
 def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...], trips: int) -> int:
