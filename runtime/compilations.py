@@ -38,13 +38,13 @@ class Compilations:
 
         Of what is not taken, nothing but the text is made.
         """
-        for guards in sorted({wanted.options.guards, False}, reverse=True):
-            usual = _with(wanted, guards=guards)
-            text = self._with_text(usual)
-            is_few = text.few_programs and math.prod(grid) <= text.few_programs
-            few = _with(usual, few_programs=True) if is_few else usual
-            if self._with_text(few).fits(call, grid):
-                return self.made_for(few)
+        for guards in (True, False) if wanted.options.guards else (False,):
+            own = _with(wanted, guards=guards)
+            most = self._with_text(own).few_at_most
+            if most and math.prod(grid) <= most:
+                own = _with(own, few_programs=True)
+            if self._with_text(own).fits(call, grid):
+                return self.made_for(own)
         raise ValueError("text without guards that is not right for all values")
 
     def made_for(self, wanted: Specialisation) -> CompiledKernel:

@@ -60,7 +60,7 @@ class CompiledKernel:
       n_regs, n_spills: registers per thread and bytes of spills; on the CPU what the text would need on a GPU, 0 without NVRTC.
       asm: the text in its forms, made when they are asked for: "cu", "ptx", "cubin", "sass".
       check_globals: a function that rejects a launch when what the kernel read outside of itself has changed since.
-      few_programs: the most programs for which there is another text, 0 where there is none.
+      few_at_most: the most programs for which there is another text, 0 where there is none.
       conditions: from the values and the grid of a launch to whether this one is for it: whether the guards hold, and whether
         the programs are more than few; None where it is for all.
       launcher: launches on the GPU; None in the other modes.
@@ -85,12 +85,12 @@ class CompiledKernel:
         self.launcher: Launcher | None = None
         guards, places = launch_conditions(artifact) if options.guards else (), integer_places(artifact)
         self._guards = condition(guards, places) if guards else None
-        self.few_programs = 0
+        self.few_at_most = 0
         if artifact.for_many and self.mode == "gpu":
             from tilewright.runtime.devices import multiprocessors
 
-            self.few_programs = multiprocessors(self.device)
-            guards = (*guards, f"{' * '.join(GRID_SIDES)} > {self.few_programs}")
+            self.few_at_most = multiprocessors(self.device)
+            guards = (*guards, f"{' * '.join(GRID_SIDES)} > {self.few_at_most}")
         self.conditions = condition(guards, places) if guards else None
         self._forms: dict[str, str | bytes] = {"cu": self.source}
         self.asm = Assembly(artifact, self._forms)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...hardware import COPY_BYTES
 from ...ir.nodes import Assign, Call, Variable
 from ...schedule.accesses.access import Access, load_operands, plan_copies
 from ...schedule.products.shared_tiles import SharedTile
+from ...schedule.staging.tile_copies import bytes_at_once
 from ...schedule.tiles.layout import Layout
 from ..accesses.conditions import all_tests, copies_guard, uniform_test, valid_count
 from ..accesses.memory_order import note_load, order_after_stores
@@ -68,9 +68,8 @@ def tile_comment(tile: SharedTile) -> str:
 
 def is_asynchronous(context: Context, statement: Assign) -> bool:
     """Whether `cp.async` can make the copies of a staged load: of 4 bytes at least, along the contiguous axis."""
-    access = _access(context, statement)
-    along = access.axis == context.schedule.staged[statement.target].fast
-    return along and access.width * statement.target.type.dtype.itemsize in COPY_BYTES
+    schedule = context.schedule
+    return bytes_at_once(statement, schedule.layouts, schedule.staged, context.facts) > 0
 
 
 def _access(context: Context, statement: Assign) -> Access:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from ...analysis.facts import Facts
 from ...hardware import ACCESS_BYTES
-from ...ir.nodes import Assign, Kernel
+from ...ir.nodes import Kernel
 from ...ir.structured import assigns
 from ...ir.walk import statements
-from ..accesses.access import plan_copies
 from ..plan import Schedule
 from .rings import MOST_STAGES
+from .tile_copies import bytes_at_once
 
 
 def is_for_many(kernel: Kernel, facts: Facts, schedule: Schedule) -> bool:
@@ -24,11 +24,5 @@ def is_for_many(kernel: Kernel, facts: Facts, schedule: Schedule) -> bool:
         return not options.few_programs
     copied = {tile for ring in rings.rings if ring.kind == "cp_async" and not ring.rows for tile in ring.tiles}
     loads = [s for s in statements(kernel.body) if assigns(s, "load") and s.target in copied]
-    return bool(loads) and options.num_stages < MOST_STAGES and all(_is_whole(load, facts, schedule) for load in loads)
-
-
-def _is_whole(load: Assign, facts: Facts, schedule: Schedule) -> bool:
-    """Whether threads copy pieces of 16 bytes of a staged tile."""
-    access = plan_copies(load, schedule.layouts[load.target], facts)
-    along = access.axis == schedule.staged[load.target].fast
-    return along and access.width * load.target.type.dtype.itemsize == ACCESS_BYTES
+    pieces = {bytes_at_once(load, schedule.layouts, schedule.staged, facts) for load in loads}
+    return pieces == {ACCESS_BYTES} and options.num_stages < MOST_STAGES

@@ -12,14 +12,13 @@ waits for shared memory, which more warps do not hide.
 from __future__ import annotations
 
 from ...analysis.facts import Facts
-from ...hardware import COPY_BYTES
-from ...ir.nodes import Assign, Kernel
+from ...ir.nodes import Kernel
 from ...ir.structured import assigns
 from ...ir.walk import statements
-from ..accesses.access import plan_copies
 from ..plan import Schedule
 from ..products.fragment_loads import waits_for_matrices
 from .ring_plan import Ring
+from .tile_copies import bytes_at_once
 
 LEAST_STAGES = 3  # of the ring as it was asked for
 LEAST_ROWS = 32  # of the tiles of sums
@@ -38,17 +37,10 @@ def wants_refilled(kernel: Kernel, facts: Facts, schedule: Schedule, shared_byte
     blocks = target.blocks_by_shared(shared_bytes)
     few = blocks * schedule.options.num_warps < ENOUGH_WARPS and blocks < schedule.blocks_by_registers
     loads = [s for s in statements(kernel.body) if assigns(s, "load") and s.target in rings[0].tiles]
-    return few and all(_is_copied(load, facts, schedule) for load in loads)
+    return few and all(bytes_at_once(load, schedule.layouts, schedule.staged, facts) for load in loads)
 
 
 def _is_plain(ring: Ring) -> bool:
     """Whether nothing but tiles for products comes ahead, as they lie."""
     plain = ring.kind == "cp_async" and not (ring.rows or ring.own or ring.ahead or ring.running or ring.overlapped)
     return plain and ring.stages >= LEAST_STAGES
-
-
-def _is_copied(load: Assign, facts: Facts, schedule: Schedule) -> bool:
-    """Whether `cp.async` brings a staged tile."""
-    access = plan_copies(load, schedule.layouts[load.target], facts)
-    along = access.axis == schedule.staged[load.target].fast
-    return along and access.width * load.target.type.dtype.itemsize in COPY_BYTES
