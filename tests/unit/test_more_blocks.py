@@ -58,7 +58,7 @@ def test_loops_share_what_their_threads_load_ahead(monkeypatch: pytest.MonkeyPat
     apart = triton.jit(gradients.fn).translate(SIGNATURE, "sm_80", num_warps=2)
     assert "union {" in shared.source and "union {" not in apart.source
     turns = re.findall(r"struct \{(.*?)\} for_\w+;", shared.source, re.DOTALL)
-    assert sum("on its way, each" in turn for turn in turns) == 2
+    assert sum("half x_ahead" in turn for turn in turns) == 2
     assert 164 * 1024 // (shared.shared_bytes + 1024) > 164 * 1024 // (apart.shared_bytes + 1024)
 
 

@@ -45,7 +45,7 @@ def may_take_turns(kernel: Kernel, facts: Facts, schedule: Schedule) -> bool:
 
 def serves_teams(schedule: Schedule, shared_bytes: int) -> bool:
     """Whether a plan of two teams has a ring that is deep enough, registers for their sums, and no room for another block."""
-    stages = min(ring.stages for ring in schedule.rings.rings)
+    stages = min((ring.stages for ring in schedule.rings.rings), default=0)
     of_one = schedule.options.num_warps
     peak = spare_registers(0, of_one, 1, True) - schedule.spare_registers
     fits = stages >= LEAST_STAGES and spare_registers(peak, TEAMS * of_one, 1, True) >= 0
