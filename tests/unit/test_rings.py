@@ -356,3 +356,29 @@ def test_few_programs_load_further_ahead_where_threads_copy() -> None:
     assert (by_tma.schedule.rings.teams, alone.schedule.rings.teams) == (2, 1) and by_tma.artifact.for_many
     assert not planned(two_blocks, signature.format(4096, 128), num_warps=8).artifact.for_many
     assert not planned(two_blocks, signature.format(4096, 16), num_stages=8).artifact.for_many
+
+
+@triton.jit
+def two_starts(a_ptr, b_ptr, c_ptr, first_ptr, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Loops over tiles of one format, whose starts are no numbers."""
+    m, n, k, first = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK), tl.load(first_ptr)
+    total = tl.zeros((BM, BN), tl.float32)
+    for t in range(first * 2, tl.cdiv(K, BK)):
+        at = t * BK + k
+        a = tl.load(a_ptr + m[:, None] * K + at[None, :], mask=at[None, :] < K, other=0.0)
+        b = tl.load(b_ptr + n[None, :] * K + at[:, None], mask=at[:, None] < K, other=0.0)
+        total = tl.dot(a, b, total)
+    for t in range(first * 3, tl.cdiv(K, BK)):
+        at = t * BK + k
+        a = tl.load(a_ptr + m[:, None] * K + at[None, :], mask=at[None, :] < K, other=0.0)
+        b = tl.load(b_ptr + n[None, :] * K + at[:, None], mask=at[:, None] < K, other=0.0)
+        total = tl.dot(a, b, total)
+    tl.store(c_ptr + m[:, None] * BN + n[None, :], total)
+
+
+def test_loops_of_one_ring_name_where_each_begins() -> None:
+    signature = "*fp16:16, *fp16:16, *fp32:16, *i32:16, i32:16, 64, 64, 64"
+    source = planned(two_starts, signature).artifact.source
+    declared = re.findall(r"const int (first_used\w*) = used;", source)
+    assert len(declared) == len(set(declared))
+    assert not nvrtc.is_available() or "error" not in nvrtc.compile_text(planned(two_starts, signature).artifact).log

@@ -168,7 +168,7 @@ def _running_on(context: Context, loop: RingLoop, trip: list[Node], sums: tuple[
         context.use_helper(helper)
     fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving
     later = has_trips(statement, bounds.start, Text(context.names.variable(ring.loop)))
-    first = context.names.shared_index(f"first_{position}")
+    first = context.names.once(f"first_{position}", ("first", ring.loop))
     later = later if fixed_start else f"{position} > {first}"
     release = Line(f"mbarrier_arrive(&{empty}[({position} - 1) % {stages}]);")
     trip = [
