@@ -28,7 +28,6 @@ from tilewright.runtime.tracebacks import shortened, shortened_if_users
 if TYPE_CHECKING:
     from tilewright.runtime.compiled import CompiledKernel
     from tilewright.runtime.jit import JITFunction
-    from tilewright.runtime.launching.launcher import Launcher
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 KEPT = 4096  # launches remembered per kernel and combination of types
@@ -53,15 +52,13 @@ def _rank(compiled: CompiledKernel) -> tuple[bool, bool]:
 class Prepared:
     """A launch that is ready but for its values.
 
-    `otherwise` is the one for values that the guards exclude, or for few programs. Where such came first, there is no `launcher`
-    yet.
+    `otherwise` is the one for values that the guards exclude, or for few programs. Where such came first, this one has no machine
+    code yet, and takes the long way.
     """
 
     __slots__ = ("_compiled", "_fits", "_numbers", "_pick", "_start", "_streams", "otherwise")
 
-    def __init__(
-        self, compiled: CompiledKernel, launcher: Launcher | None, writer: Writer, otherwise: Prepared | None = None
-    ) -> None:
+    def __init__(self, compiled: CompiledKernel, writer: Writer, otherwise: Prepared | None = None) -> None:
         """For the function that `writer` wrote."""
         runtime = writer.runtime
         self._compiled = compiled
@@ -72,18 +69,18 @@ class Prepared:
             one = operator.itemgetter(*places) if places else lambda values: ()
             self._pick = one if len(places) != 1 else lambda values: (one(values),)
         self._fits, self._streams = compiled.conditions, stream_source(writer.libraries)
-        self._start = None if launcher is None else launcher.launch
+        self._start: Any = None
         self.otherwise = otherwise
 
-    def come(self, compiled: CompiledKernel, launcher: Launcher | None, writer: Writer) -> None:
+    def come(self, compiled: CompiledKernel, writer: Writer) -> None:
         """Takes in what the long way has launched, or made without a launch: in its place among those that are looked at."""
         last, own = self, _rank(compiled)
         while last._compiled is not compiled and last.otherwise is not None and _rank(last.otherwise._compiled) <= own:
             last = last.otherwise
         if last._compiled is not compiled:
-            last.otherwise = last = Prepared(compiled, None, writer, last.otherwise)
-        if launcher is not None:
-            last._start = launcher.launch
+            last.otherwise = last = Prepared(compiled, writer, last.otherwise)
+        if compiled.launcher is not None:
+            last._start = compiled.launcher.launch
 
     def start(self, grid: tuple[Any, ...], stream: Any, collected: tuple[Any, ...]) -> CompiledKernel | None:
         """Starts the kernel; None when the long way must be taken."""
@@ -268,9 +265,9 @@ class FastPath:
                 table, own = key
                 if len(table) >= KEPT:
                     table.clear()
-                entry = table[own] = Prepared(all_made[0], None, writer)
+                entry = table[own] = Prepared(all_made[0], writer)
             for one in all_made:
-                entry.come(one, compiled.launcher if one is compiled else None, writer)
+                entry.come(one, writer)
         return compiled
 
     def _looked_at_before(self, compiled: CompiledKernel, options: Any) -> list[CompiledKernel]:

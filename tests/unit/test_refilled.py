@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-import tilewright.runtime.compilations as compilations
+from changed_text import change_text
 from test_rings import planned
 from tilewright.diagnostics import KernelFaultError
 
@@ -85,14 +84,7 @@ def test_nothing_is_overwritten_too_early(k: int, run_everyhow: Any, monkeypatch
 def test_each_part_of_it_is_needed(words: str, instead: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
     monkeypatch.setenv("TILEWRIGHT_MODE", "check")
-    translated = compilations.translated
-
-    def without(*arguments: Any, **named: Any) -> tuple[Any, bool]:
-        artifact, is_new = translated(*arguments, **named)
-        assert words in artifact.source
-        return replace(artifact, source=artifact.source.replace(words, instead)), is_new
-
-    monkeypatch.setattr(compilations, "translated", without)
+    change_text(monkeypatch, words, instead)
     values, _ = arrays(208)
     with pytest.raises(KernelFaultError):
         triton.jit(gated.fn)[(2, 2)](*values, BM=32, BN=64, BK=64)

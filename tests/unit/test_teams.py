@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-import tilewright.runtime.compilations as compilations
+from changed_text import change_text
 from test_rings import planned
 from tilewright.diagnostics import KernelFaultError
 
@@ -236,14 +235,7 @@ def test_neither_team_overtakes_the_other(run_everyhow: Any, monkeypatch: pytest
 def test_each_part_of_it_is_needed(line: str, instead: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
     monkeypatch.setenv("TILEWRIGHT_MODE", "check" if "y_shared" in line else "cpu")
-    translated = compilations.translated
-
-    def without(*arguments: Any, **named: Any) -> tuple[Any, bool]:
-        artifact, is_new = translated(*arguments, **named)
-        assert line in artifact.source
-        return replace(artifact, source=artifact.source.replace(line, instead)), is_new
-
-    monkeypatch.setattr(compilations, "translated", without)
+    change_text(monkeypatch, line, instead)
     x, w, b, expected = arrays(192, 64, 1088)
     y = np.full((192, 64), 9, np.float16)
     with pytest.raises((KernelFaultError, AssertionError)):
