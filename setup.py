@@ -1,9 +1,11 @@
 """The one part of the package that is compiled, where it can be, and what a wheel leaves out; all else is in pyproject.toml."""
 
 import ast
+import io
 import os
 import sys
 import sysconfig
+import tokenize
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -29,16 +31,19 @@ QUICK_LAUNCH = Extension(
 
 
 # Packages that users import nothing from. Wheels, which are to stay below 1 MiB, have no docstrings of what is defined there,
-# and of modules the first line.
+# of modules the first line, and no lines of comments.
 INNER = (
     *(f"tilewright.{name}" for name in "ir ops frontend analysis schedule lower emit interpreter".split()),
     *(f"tilewright.runtime.{name}" for name in "arguments building cpu launching".split()),
 )
 
 
-def without_docstrings(text: str) -> str:
-    """The text of a module without the docstrings of its functions and classes; every line keeps its number."""
+def without_words(text: str) -> str:
+    """The text of a module without the docstrings of its functions and classes, and comments; every line keeps its number."""
     lines = text.splitlines(keepends=True)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT and token.line.lstrip().startswith("#"):
+            lines[token.start[0] - 1] = "\n"
     module = ast.parse(text)
     if "\n" in (ast.get_docstring(module) or "") and module.body[1:]:
         own = module.body[0]
@@ -52,14 +57,14 @@ def without_docstrings(text: str) -> str:
 
 
 class Build(build_py):
-    """Copies modules; those of inner packages without docstrings, unless the installation is of the checkout itself."""
+    """Copies modules; those of inner packages without words, unless the installation is of the checkout itself."""
 
     def build_module(self, module: str, module_file: str, package: str) -> tuple[str, bool]:
         """Where it was copied to, and whether it was."""
         copy, is_new = super().build_module(module, module_file, package)
         if is_new and not self.editable_mode and f"{package}.".startswith(tuple(f"{one}." for one in INNER)):
             text = Path(module_file).read_text(encoding="utf-8")
-            Path(copy).write_text(without_docstrings(text), encoding="utf-8", newline="\n")
+            Path(copy).write_text(without_words(text), encoding="utf-8", newline="\n")
         return copy, is_new
 
 

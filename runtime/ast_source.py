@@ -16,6 +16,7 @@ from tilewright.language.constexpr import plain
 from tilewright.language.hints import shown
 from tilewright.language.targets import GPUTarget
 from tilewright.runtime.arguments.signature import parse_entry
+from tilewright.runtime.arguments.specialise import ALIGNMENT
 from tilewright.runtime.compiled import CompiledKernel
 from tilewright.runtime.jit import JITFunction
 from tilewright.runtime.options import make_options
@@ -87,7 +88,7 @@ class ASTSource:
             )
         argument = parse_entry(name, type_, f"the signature's entry for {name}")
         if is_divisible and isinstance(argument, RuntimeArgument):
-            return RuntimeArgument(name, argument.element, True)
+            return RuntimeArgument(name, argument.element, ALIGNMENT)
         return argument
 
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from tilewright.runtime.arguments.specialise import Call, describe_argument
+from tilewright.runtime.arguments.specialise import Call, describe_argument, key_of
 from tilewright.runtime.building.nvrtc import load_ahead
 from tilewright.runtime.building.translations import translated
 from tilewright.runtime.compiled import CompiledKernel
 from tilewright.runtime.environment import check_settings
+from tilewright.runtime.finer import finer_arguments
 from tilewright.runtime.forks import ForkLock, preparing
 from tilewright.runtime.log import log, reason
 from tilewright.runtime.placement import device_target
@@ -36,8 +37,13 @@ class Compilations:
     def found(self, call: Call, grid: tuple[int, int, int], wanted: Specialisation) -> CompiledKernel:
         """The one for a call: with guards where they hold, else the one that is right for all values; for few programs its own.
 
-        Of what is not taken, nothing but the text is made.
+        So have integers that are multiples of what the text would like them to be. Of what is not taken, nothing but the text
+        is made.
         """
+        usual = self._with_text(wanted).artifact
+        arguments = finer_arguments(wanted.function, wanted.arguments, usual, call.values)
+        if arguments is not wanted.arguments:
+            wanted = replace(wanted, arguments=arguments, argument_key=key_of(arguments))
         for guards in (True, False) if wanted.options.guards else (False,):
             own = _with(wanted, guards=guards)
             most = self._with_text(own).few_at_most

@@ -18,9 +18,10 @@ from tilewright.diagnostics import ArgumentKindError, DeviceError, LaunchError
 from tilewright.frozen import frozen
 from tilewright.outputs import check_outputs, write_output
 from tilewright.runtime.arguments.arrays import HOST, UNKNOWN
-from tilewright.runtime.arguments.specialise import Call, specialise
+from tilewright.runtime.arguments.specialise import Call, key_of, specialise
 from tilewright.runtime.building.assembly import Assembly
 from tilewright.runtime.changed_globals import check_unchanged
+from tilewright.runtime.finer import as_promised, left_to_finer, promised
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LOAD_HOOKS, LaunchMetadata
 from tilewright.runtime.launching.fast_text import hold
 from tilewright.runtime.launching.grid_sizes import check_can_wait, grid_sizes
@@ -61,8 +62,11 @@ class CompiledKernel:
       asm: the text in its forms, made when they are asked for: "cu", "ptx", "cubin", "sass".
       check_globals: a function that rejects a launch when what the kernel read outside of itself has changed since.
       few_at_most: the most programs for which there is another text, 0 where there is none.
-      conditions: from the values and the grid of a launch to whether this one is for it: whether the guards hold, and whether
-        the programs are more than few; None where it is for all.
+      needs: from the values and the grid of a launch to whether the text is right for it: whether its guards hold, and its
+        integers are multiples of what it takes them to be; None where it is right for all.
+      conditions: the same, and that no other text is for the launch: one for few programs, or for integers that are multiples
+        of something; None where it is for all.
+      is_loaded: whether all is there that a launch needs at once; False where only the text is there, which no launch took.
       launcher: launches on the GPU; None in the other modes.
     """
 
@@ -79,19 +83,23 @@ class CompiledKernel:
         )  # fmt: skip
         self.check_globals = functools.partial(check_unchanged, artifact.globals, self.name)
         self.is_new = True  # until a launch has told those who asked
+        self.is_loaded = False
         self._cubin: Cubin | None = None
         self._is_built = False  # the CPU's library
         self._fast: FastPath | None = None
         self.launcher: Launcher | None = None
-        guards, places = launch_conditions(artifact) if options.guards else (), integer_places(artifact)
-        self._guards = condition(guards, places) if guards else None
+        function, places = specialisation.function, integer_places(artifact)
+        needed = promised(specialisation.arguments, artifact)
+        needed += launch_conditions(artifact) if options.guards else ()
+        self.needs = condition(needed, places) if needed else None
+        chosen = (*needed, *left_to_finer(function, artifact))
         self.few_at_most = 0
         if artifact.for_many and self.mode == "gpu":
             from tilewright.runtime.devices import multiprocessors
 
             self.few_at_most = multiprocessors(self.device)
-            guards = (*guards, f"{' * '.join(GRID_SIDES)} > {self.few_at_most}")
-        self.conditions = condition(guards, places) if guards else None
+            chosen = (*chosen, f"{' * '.join(GRID_SIDES)} > {self.few_at_most}")
+        self.conditions = condition(chosen, places) if chosen else None
         self._forms: dict[str, str | bytes] = {"cu": self.source}
         self.asm = Assembly(artifact, self._forms)
         if self.mode != "gpu":
@@ -102,13 +110,13 @@ class CompiledKernel:
     def __getattr__(self, name: str) -> Any:
         raise absent("CompiledKernel", name, dir(self))
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether all is there that a launch needs at once."""
-        return self.mode != "gpu" or self.launcher is not None
-
     def load(self) -> None:
-        """Compiles for the GPU, or finds what was compiled, and loads it."""
+        """Makes what a launch needs at once: for the GPU it compiles, or finds what was compiled, and loads it."""
+        if self.mode == "gpu":
+            self._load_for_gpu()
+        self.is_loaded = True
+
+    def _load_for_gpu(self) -> None:
         from tilewright.runtime.cache import compiled
         from tilewright.runtime.driver import load
         from tilewright.runtime.launching.launcher import Launcher
@@ -204,10 +212,11 @@ class CompiledKernel:
         bound, options, stream = function.bind(args, kwargs)
         call = specialise(function, bound)
         self._check_place(call)
+        key = key_of(as_promised(call.arguments, self.artifact, own.arguments, call.values))
         sizes = grid_sizes(grid, bound)
         given = OPTION_NAMES & kwargs.keys()
         is_other = any(getattr(options, name) != getattr(own.options, name) for name in given)
-        if call.key != own.argument_key or is_other or not self.fits(call, sizes):
+        if key != own.argument_key or is_other or not self.fits(call, sizes):
             raise ArgumentKindError(
                 f"these arguments need another specialisation of {self.name} than the one that was compiled; "
                 f"{self.name}[grid](…) of the function itself finds or makes it"
@@ -240,7 +249,7 @@ class CompiledKernel:
 
     def fits(self, call: Call, grid: tuple[int, int, int]) -> bool:
         """Whether the text is right for the values of a call and for so many programs, as its guards say."""
-        return self._guards is None or self._guards(call.values, grid)
+        return self.needs is None or self.needs(call.values, grid)
 
     def finish(self) -> None:
         """Does now what the first launch would do: builds the CPU's library."""

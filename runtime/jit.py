@@ -216,8 +216,10 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
     def _prepared(self, call: Call, grid: tuple[int, int, int], wanted: Specialisation, warmup: bool) -> CompiledKernel:
         """The compiled kernel for a call, told of to those who asked; a warm-up returns that for more programs, if it differs."""
         compiled = self._told(self.compilations.found(call, grid, wanted), warmup)
-        if warmup and compiled.metadata.few_programs != wanted.options.few_programs:
-            return self._told(self.compilations.made_for(wanted), warmup)
+        own, few = compiled.specialisation, wanted.options.few_programs
+        if warmup and own.options.few_programs != few:
+            own = replace(own, options=replace(own.options, few_programs=few))
+            return self._told(self.compilations.made_for(own), warmup)
         return compiled
 
     def _told(self, compiled: CompiledKernel, warmup: bool) -> CompiledKernel:

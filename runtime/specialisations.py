@@ -151,7 +151,7 @@ def _saved(argument: Argument) -> dict[str, Any]:
       ValueError: for a compile-time value that has no text.
     """
     if isinstance(argument, RuntimeArgument):
-        return {"name": argument.name, "type": str(argument.element), "divisible": argument.divisible_by_16}
+        return {"name": argument.name, "type": str(argument.element), "divisor": argument.divisor}
     if isinstance(argument, DescriptorArgument):
         return asdict(argument) | {"element": str(argument.element)}
     if isinstance(argument, TupleArgument):
@@ -170,7 +170,7 @@ def _saved(argument: Argument) -> dict[str, Any]:
 def _restored(facts: dict[str, Any]) -> Argument:
     name = facts["name"]
     if "type" in facts:
-        return RuntimeArgument(name, element_of(facts["type"]), facts["divisible"])
+        return RuntimeArgument(name, element_of(facts["type"]), facts["divisor"])
     if "items" in facts:
         return TupleArgument(name, tuple(_restored(item) for item in facts["items"]), tuple(facts["fields"]))
     if "block_shape" in facts:
@@ -189,7 +189,8 @@ class OnDevice(Mapping[str, "CompiledKernel"]):
         self._function, self._device = function, device
 
     def _all(self) -> dict[str, CompiledKernel]:
-        found = [one for one in list(self._function.compilations.made.values()) if one.device == self._device]
+        made = list(self._function.compilations.made.values())
+        found = [one for one in made if one.device == self._device and one.is_loaded]
         return {one.specialisation.name: one for one in found}
 
     def __getitem__(self, key: str) -> CompiledKernel:

@@ -142,7 +142,7 @@ def test_the_wheel_is_small_and_complete(tmp_path: Path) -> None:
 
 
 def _is_what_the_checkout_has(wheel: Path) -> None:
-    """Every line of the modules at its place, so that tracebacks fit, but for docstrings of inner packages."""
+    """Every line of the modules at its place, so that tracebacks fit, but for docstrings and comments of inner packages."""
     homes = {"tilewright": "translator", "tilewright/tools": "runtime/tools", "tilewright/torch": "runtime/torch"}
     homes |= {f"tilewright/{name}": name for name in ("runtime", "templates")} | {"tilewright/jax": "runtime/jax"}
     left_out = 0

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @frozen
 class RuntimeArgument:
-    """A parameter that is passed at launch: its type, and whether its value (or address in bytes) divides by 16."""
+    """A parameter that is passed at launch: its type, and a divisor of its value: 16, 8, 4, 2 or 1, of addresses 16 or 1."""
 
     name: str
     element: Element
-    divisible_by_16: bool = False
+    divisor: int = 1
 
 
 @frozen
@@ -60,6 +60,14 @@ class DescriptorArgument:
 
 
 Argument = RuntimeArgument | ConstantArgument | TupleArgument | DescriptorArgument
+
+
+def argument_at(arguments: tuple[Argument, ...], path: tuple[int, ...]) -> Argument:
+    """The one that a `LaunchParameter` comes from, by its path: a descriptor has several of those."""
+    found, *rest = (arguments[path[0]], *path[1:])
+    for number in rest:
+        found = found.items[number] if isinstance(found, TupleArgument) else found
+    return found
 
 
 def constants_of(argument: Argument) -> Iterator[ConstantArgument]:
@@ -165,13 +173,15 @@ class LaunchParameter:
 
     `path` is the index of the user's argument, then of the item within a tuple; in a descriptor 0 is the address,
     (1, axis) a side and (2, axis) a stride. `divisibility` is a divisor of the value (of the address in bytes, for a
-    pointer) that the text relies on.
+    pointer) that the text relies on. `finer` is one with which accesses would be wider: there is another text for launches
+    that have it; 1 where none would be.
     """
 
     name: str
     element: Element
     path: tuple[int, ...]
     divisibility: int = 1
+    finer: int = 1
 
 
 # The element types of tensor maps by our names (CU_TENSOR_MAP_DATA_TYPE_*); everything else is copied as bytes.

@@ -19,6 +19,7 @@ from .artifact import (
     RuntimeArgument,
     Target,
     TupleArgument,
+    argument_at,
 )
 from .diagnostics import CompilationError
 from .frozen import frozen
@@ -131,7 +132,7 @@ def _translated(
         target=target.name,
         num_threads=schedule.launch_threads,
         shared_bytes=unit.dynamic_bytes,
-        parameters=launch_parameters(prepared, arguments),
+        parameters=launch_parameters(kernel, arguments),
         writes=written_parameters(prepared),
         lines=lines,
         file=prepared.file,
@@ -186,9 +187,20 @@ def launch_parameters(kernel: Kernel, arguments: tuple[Argument, ...]) -> tuple[
 
     Run-time arguments and kernel parameters come in the same order, tuples taken apart.
     """
+    from .schedule.accesses.finer_divisors import finer_divisors
+
     paths = [path for number, argument in enumerate(arguments) for path in _runtime_paths(argument, (number,))]
+    passed = zip(kernel.parameters, paths, strict=True)
+    own = {p.variable for p, path in passed if isinstance(argument_at(arguments, path), RuntimeArgument)}
+    finer = finer_divisors(kernel, own)
     return tuple(
-        LaunchParameter(parameter.variable.name, parameter.variable.type.element, path, parameter.divisibility)
+        LaunchParameter(
+            parameter.variable.name,
+            parameter.variable.type.element,
+            path,
+            parameter.divisibility,
+            finer.get(parameter.variable, 1),
+        )
         for parameter, path in zip(kernel.parameters, paths, strict=True)
     )
 

@@ -1,9 +1,10 @@
 """The signature of ahead-of-time translation: "*fp32:16, *fp32:16, i32, 1024".
 
 One entry per parameter, by position: a type (`*fp32`, `i32`, `fp16`), with `:16` when the value (or the address) is
-divisible by 16 and `:1` when it is 1; `tensordesc<fp16[128, 64]>` for a tensor descriptor with blocks of that shape, with
-`:16` when all sides of the tensor are divisible by 16; entries in parentheses, `(i32:16, i32:1)`, for a tuple; or the value of
-a compile-time parameter, or of any other that is to be one in this text: a number, True, False or None.
+divisible by 16, with `:8`, `:4` or `:2` when that is known of an integer, and `:1` when it is 1; `tensordesc<fp16[128, 64]>` for
+a tensor descriptor with blocks of that shape, with `:16` when all sides of the tensor are divisible by 16; entries in
+parentheses, `(i32:16, i32:1)`, for a tuple; or the value of a compile-time parameter, or of any other that is to be one in this
+text: a number, True, False or None.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.dtypes import DTYPES_BY_NAME, DTYPES_BY_WORD, PointerType, void
 from tilewright.ops.blocks import check_descriptor
-from tilewright.runtime.arguments.specialise import annotated_type
+from tilewright.runtime.arguments.specialise import ALIGNMENT, FINER, annotated_type
 
 DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[( *\d+ *(?:, *\d+ *)*)\](?:, *(zero|nan))?>(:16)?")
 NO_VALUE = (ValueError, SyntaxError, RecursionError, MemoryError)  # of texts; the last two where they nest too deep
@@ -173,13 +174,16 @@ def _typed(name: str, entry: _Entry) -> Argument:
             f"expected a type such as *fp32 or i32, got {text!r}; if {parameter} is a compile-time value, annotate it as "
             f"{parameter}: tl.constexpr"
         )
-    if fact not in ("", "1", "16"):
-        raise entry.problem(f"after the colon stands 16 or 1, not {fact!r}", len(spelled) + 1)
+    if fact not in ("", "1", *map(str, (ALIGNMENT, *FINER))):
+        raise entry.problem(f"after the colon stands 16, 8, 4, 2 or 1, not {fact!r}", len(spelled) + 1)
     if fact == "1":
         if pointer or not dtype.is_int():
             raise entry.problem("only an integer can be equal to 1", len(spelled) + 1)
         return ConstantArgument(name, 1)
-    return RuntimeArgument(name, PointerType(dtype, const) if pointer else dtype, fact == "16")
+    divisor = int(fact or 1)
+    if divisor in FINER and (pointer or not dtype.is_int()):
+        raise entry.problem(f"only an integer can be a multiple of {divisor}", len(spelled) + 1)
+    return RuntimeArgument(name, PointerType(dtype, const) if pointer else dtype, divisor)
 
 
 def _descriptor(name: str, entry: _Entry) -> Argument:

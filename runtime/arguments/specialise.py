@@ -29,7 +29,8 @@ from tilewright.language.hints import shown as in_words
 from tilewright.runtime.arguments.arrays import Array, describe
 from tilewright.tools.tensor_descriptor import array_of, is_descriptor, reading
 
-ALIGNMENT = 16
+ALIGNMENT = 16  # bytes of an address, or what an integer is a multiple of
+FINER = (8, 4, 2)  # what else an integer can be a multiple of
 ANNOTATED = {"int": int32, "float": float32, "bool": int1}
 
 
@@ -86,7 +87,7 @@ def key_of(arguments: tuple[Argument, ...]) -> tuple[Any, ...]:
 def describe_argument(argument: Argument) -> str:
     """An argument as in a signature: "*fp32:16", "i32", or a value."""
     if isinstance(argument, RuntimeArgument):
-        return f"{argument.element}{':16' if argument.divisible_by_16 else ''}"
+        return f"{argument.element}{f':{argument.divisor}' if argument.divisor > 1 else ''}"
     if isinstance(argument, TupleArgument):
         return f"({', '.join(describe_argument(item) for item in argument.items)})"
     if isinstance(argument, DescriptorArgument):
@@ -100,7 +101,7 @@ def describe_argument(argument: Argument) -> str:
 
 def _key(argument: Argument) -> Any:
     if isinstance(argument, RuntimeArgument):
-        return argument.element, argument.divisible_by_16
+        return argument.element, argument.divisor
     if isinstance(argument, TupleArgument):
         return argument.fields, *(_key(item) for item in argument.items)
     if isinstance(argument, DescriptorArgument):
@@ -184,7 +185,7 @@ class _Passed:
             self.values.append(array.address)
             self.arrays.append((name, array))
             element = PointerType(array.dtype, parameter.is_const)
-            return RuntimeArgument(name, element, seen.divisible and array.address % ALIGNMENT == 0)
+            return RuntimeArgument(name, element, _divisor(array.address, seen.divisible))
         if isinstance(value, (str, DType)) or callable(value):
             raise ArgumentKindError(
                 f"argument {name} is {in_words(value)}, which only a compile-time parameter can take: "
@@ -211,8 +212,7 @@ class _Passed:
                     f"argument {name} is {value}, but its annotation makes it a {annotated}: pass an integer"
                 )
             self.values.append(value)
-            divisible = is_whole and seen.divisible and int(value) % ALIGNMENT == 0
-            return RuntimeArgument(name, annotated, divisible)
+            return RuntimeArgument(name, annotated, _divisor(int(value), seen.divisible) if is_whole else 1)
         if isinstance(value, bool):
             self.values.append(value)
             return RuntimeArgument(name, int1)
@@ -222,7 +222,11 @@ class _Passed:
         if value == 1 and seen.one:
             return ConstantArgument(name, 1)
         self.values.append(value)
-        return RuntimeArgument(name, integer_type(name, value), seen.divisible and value % ALIGNMENT == 0)
+        return RuntimeArgument(name, integer_type(name, value), _divisor(value, seen.divisible))
+
+
+def _divisor(value: int, is_watched: bool) -> int:
+    return ALIGNMENT if is_watched and value % ALIGNMENT == 0 else 1
 
 
 def annotated_type(annotation: str) -> DType | None:

@@ -128,7 +128,7 @@ def _told(argument: Argument) -> Any:
     if isinstance(argument, ConstantArgument):
         return [kind, argument.name, mark(argument.value)]
     if isinstance(argument, RuntimeArgument):
-        return [kind, argument.name, _spelled(argument.element), argument.divisible_by_16]
+        return [kind, argument.name, _spelled(argument.element), argument.divisor]
     if isinstance(argument, DescriptorArgument):
         facts = (argument.block_shape, argument.divisible_by_16, argument.padding, argument.rounds_to_tf32)
         return [kind, argument.name, _spelled(argument.element), *facts]
@@ -218,7 +218,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "target": artifact.target,
         "num_threads": artifact.num_threads,
         "shared_bytes": artifact.shared_bytes,
-        "parameters": [(p.name, _spelled(p.element), p.path, p.divisibility) for p in artifact.parameters],
+        "parameters": [(p.name, _spelled(p.element), p.path, p.divisibility, p.finer) for p in artifact.parameters],
         "writes": artifact.writes,
         "lines": artifact.lines,
         "file": artifact.file,
@@ -256,8 +256,8 @@ def _artifact(
         num_threads=facts["num_threads"],
         shared_bytes=facts["shared_bytes"],
         parameters=tuple(
-            LaunchParameter(name, element_of(word), tuple(path), divisor)
-            for name, word, path, divisor in facts["parameters"]
+            LaunchParameter(name, element_of(word), tuple(path), *divisors)
+            for name, word, path, *divisors in facts["parameters"]
         ),
         writes=tuple(facts["writes"]),
         lines=tuple((generated, file, line) for generated, file, line in facts["lines"]),

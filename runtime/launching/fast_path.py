@@ -68,7 +68,8 @@ class Prepared:
         if places != list(range(len(runtime))):
             one = operator.itemgetter(*places) if places else lambda values: ()
             self._pick = one if len(places) != 1 else lambda values: (one(values),)
-        self._fits, self._streams = compiled.conditions, stream_source(writer.libraries)
+        self._fits = compiled.needs if writer.is_bound else compiled.conditions
+        self._streams = stream_source(writer.libraries)
         self._start: Any = None
         self.otherwise = otherwise
 

@@ -88,6 +88,7 @@ class Writer:
         self._scope: dict[str, Any] = {}
         self._reader = 0  # where the C function of torch lies that reads tensors
         self._plain, variables = _environment()
+        self.is_bound = path.is_bound  # to one specialisation
         self._variables = [] if path.is_bound else variables  # which have decided already where a kernel is bound
         all_positional = path.positional == len(self._kernel.params)  # C takes any parameter by position
         self.in_c = quick_launch is not None and isinstance(self._plain, dict) and all_positional

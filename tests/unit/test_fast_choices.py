@@ -8,10 +8,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import stub
+from tilewright import diagnostics as errors
 
 from unit.test_fast_path import kernel, way, without_compiler
 from unit.test_launching import with_stub
@@ -21,8 +23,6 @@ __all__ = ["way"]  # a fixture
 
 def changed(change: Callable[[Any, Any], dict[str, Any]]) -> list[Any]:
     """Translations have other facts from here on, by their options; the list gets every call of the long way."""
-    import dataclasses
-
     from tilewright import pipeline
 
     seen = without_compiler()
@@ -30,7 +30,7 @@ def changed(change: Callable[[Any, Any], dict[str, Any]]) -> list[Any]:
 
     def translate(function: Any, arguments: Any, options: Any, target: Any) -> Any:
         made = original(function, arguments, options, target)
-        return dataclasses.replace(made, **change(made, options))
+        return replace(made, **change(made, options))
 
     pipeline.translate = translate
     return seen
@@ -123,6 +123,46 @@ def warm_ups() -> None:
     assert taken == [True, False] and len(compiled) == 2
 
 
+def multiples() -> None:
+    """Integers that are multiples of what another text is for have that one, whoever comes first; so have those of tuples."""
+
+    def wants(made: Any, options: Any) -> dict[str, Any]:
+        some = (replace(p, finer=8 if p.divisibility == 1 else 1) if p.name == "n" else p for p in made.parameters)
+        return {"parameters": tuple(some)}
+
+    seen = changed(wants)
+    x = stub.Tensor(0x1000)
+    wanted = {5: 1, 24: 8, 32: 16, -8: 8, 7: 1, 0: 16}
+    for number, order in enumerate(itertools.permutations((5, 24, 32))):
+        before, options = len(seen), {"BLOCK": 16 << number % 3, "num_warps": 1 << number // 3}
+        for n in (*order, *wanted, *wanted):
+            found = kernel[(1,)](x, x, n, 6, 1.5, True, **options)
+            assert found.specialisation.arguments[2].divisor == wanted[n]
+        assert len(seen) - before == 3
+    assert len(kernel.device_caches[0][0]) == 18
+
+
+def bound_multiples() -> None:
+    """What is compiled for multiples, or for any, is launched on what it is for alone: quickly, other texts or not."""
+    from tilewright.runtime.compiled import CompiledKernel
+
+    seen, slow = changed(lambda made, options: {"for_many": True}), []
+    checked = CompiledKernel.launch_checked
+    CompiledKernel.launch_checked = lambda self, *args, grid: slow.append(args[2]) or checked(self, *args, grid=grid)
+    x = stub.Tensor(0x1000)
+    any_n, eights = (kernel.compile(f"*fp32:16, *fp32:16, {n}, i64, fp32, i1, 16, 0.0") for n in ("i32", "i32:8"))
+    for _ in range(3):
+        assert any_n[(1,)](x, x, 24, 6, 1.5, True) is any_n and any_n[(1,)](x, x, 5, 6, 1.5, True) is any_n
+        assert all(eights[(1,)](x, x, n, 6, 1.5, True) is eights for n in (24, 32, -8))
+        try:
+            eights[(1,)](x, x, 12, 6, 1.5, True)
+        except errors.ArgumentKindError as error:
+            assert "another specialisation of kernel" in str(error)
+        else:
+            raise AssertionError("12 is no multiple of 8")
+    assert not seen and slow == [24, 24, 32, 12, 12, 12]
+
+
 def test_guards_choose_among_prepared_launches(tmp_path: Path, way: str) -> None:
     launches = with_stub(way + "from test_fast_choices import guards as f; f()", tmp_path, (8, 8, 4))
     assert [int.from_bytes(bytes.fromhex(words[8]), "little") for words in launches] == [5, 50, 6, 51, 7, 52]
@@ -152,3 +192,13 @@ def test_guards_and_the_number_of_programs_choose_together(tmp_path: Path, way: 
 def test_warm_ups_are_for_few_programs_and_for_many(tmp_path: Path, way: str) -> None:
     launches = with_stub(way + "from test_fast_choices import warm_ups as f; f()", tmp_path, (8, 8, 4))
     assert [int(words[0]) for words in launches] == [1, 200]
+
+
+def test_multiples_choose_among_prepared_launches(tmp_path: Path, way: str) -> None:
+    launches = with_stub(way + "from test_fast_choices import multiples as f; f()", tmp_path, (8, 8, 4))
+    assert len(launches) == 6 * 15
+
+
+def test_bound_kernels_keep_to_multiples(tmp_path: Path, way: str) -> None:
+    launches = with_stub(way + "from test_fast_choices import bound_multiples as f; f()", tmp_path, (8, 8, 4))
+    assert len(launches) == 3 * 5

@@ -159,7 +159,9 @@ def two(x_ptr, d):
         ("*fp32, i32]", "] closes nothing", "]"),
         ("*fp32, 'relu", "a string in the signature has no end", "'relu"),
         ("*fp32,  i33", "entry 2 of the signature .d.: expected a type", "i33"),
-        ("*fp32, i32:8", "after the colon stands 16 or 1", "8"),
+        ("*fp32, i32:32", "after the colon stands 16, 8, 4, 2 or 1, not '32'", "32"),
+        ("*fp32:8, i32", "only an integer can be a multiple of 8", "8"),
+        ("*fp32, fp32:2", "only an integer can be a multiple of 2", "2"),
         ("*fp32, (i32, (i33,))", "expected a type .* if d is a compile-time value", "i33"),
     ],
 )

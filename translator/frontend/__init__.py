@@ -96,7 +96,7 @@ def _parameter_value(
         return Tuple(tuple(items), argument.fields)
     if isinstance(argument, DescriptorArgument):
         return _descriptor(builder, argument, name, parameters, sides)
-    return _parameter(builder, name, argument.element, 16 if argument.divisible_by_16 else 1, parameters)
+    return _parameter(builder, name, argument.element, argument.divisor, parameters)
 
 
 def _parameter(builder: Any, name: str, element: Element, divisibility: int, parameters: list[Any]) -> Any:

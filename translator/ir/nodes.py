@@ -270,7 +270,7 @@ class Inlined(Statement):
 class Parameter:
     """A run-time argument of the kernel.
 
-    `divisibility` is a known divisor of the value (of the address in bytes, for a pointer): 16 or 1.
+    `divisibility` is a known divisor of the value (of the address in bytes, for a pointer): 1 or a power of two up to 16.
     """
 
     variable: Variable

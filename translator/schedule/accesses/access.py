@@ -110,15 +110,19 @@ def plan_access(
 
     `widest` is the number of elements that may be accessed at once along an axis: those side by side in the thread's array.
     """
-    widest = widest or layout.vector
+    return widest_access(pointer, mask, layout.rank, widest or layout.vector, here)
+
+
+def widest_access(pointer: Expr, mask: Expr | None, rank: int, widest: Callable[[int], int], here: FactsAt) -> Access:
+    """The widest access of no more elements than `widest` along its axis."""
     element = pointer.type.element
     if not isinstance(element, PointerType):
         raise TypeError("a load or store needs a pointer")
     parts = [*conjuncts(mask, here.facts), *padding_tests(pointer.type.shape)]
     info = here.info(pointer)
     itemsize = element.element_ty.itemsize
-    best = Access(layout.rank - 1, 1, tuple(parts), ())
-    for axis in range(layout.rank):
+    best = Access(rank - 1, 1, tuple(parts), ())
+    for axis in range(rank):
         aligned = max(info.divisibility[axis] // itemsize, 1)
         width = min(widest(axis), info.contiguity[axis], aligned, ACCESS_BYTES // itemsize)
         while width > best.width:
