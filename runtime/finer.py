@@ -1,8 +1,8 @@
 """Texts of their own for launches whose integers are multiples of less than 16, where accesses are wider by that.
 
 A kernel is specialised as Triton specialises it, and its text says which integers had better be multiples of what
-(`LaunchParameter.finer`). A launch whose integers are, such as one of rows of 1000 halves, takes the text for `:8`; all others
-share the one they would have had.
+(`LaunchParameter.finer`). A launch whose integers are takes a text for these multiples, such as that for `:8` where rows have
+1000 halves, and that for `:2` where they have 1002; all others share the one they would have had.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ def finer_arguments(
     function: KernelFunction, arguments: tuple[Argument, ...], artifact: Artifact, values: Sequence[Any]
 ) -> tuple[Argument, ...]:
     """The arguments of a launch with these values, of whose specialisation to `arguments` the artifact is the text."""
-    for number, place, divisor in _wanted(function, artifact):
-        if values[number] % divisor == 0:
+    for number, place, divisors in _wanted(function, artifact):
+        divisor = next((one for one in divisors if values[number] % one == 0), None)
+        if divisor:
             arguments = _with_divisor(arguments, place, divisor)
     return arguments
 
@@ -29,7 +30,7 @@ def finer_arguments(
 def left_to_finer(function: KernelFunction, artifact: Artifact) -> tuple[str, ...]:
     """What holds of launches that this text is for, and no finer one, in a launch's arithmetic."""
     names = [parameter.name for parameter in artifact.parameters]
-    return tuple(f"{names[number]} % {divisor} != 0" for number, _, divisor in _wanted(function, artifact))
+    return tuple(f"{names[number]} % {divisors[-1]} != 0" for number, _, divisors in _wanted(function, artifact))
 
 
 def promised(arguments: tuple[Argument, ...], artifact: Artifact) -> tuple[str, ...]:
@@ -49,12 +50,12 @@ def as_promised(
     return arguments
 
 
-def _wanted(function: KernelFunction, artifact: Artifact) -> list[tuple[int, tuple[int, ...], int]]:
-    """(number of a parameter, its path, the divisor that it had better have) of those that are specialised."""
+def _wanted(function: KernelFunction, artifact: Artifact) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
+    """(number of a parameter, its path, divisors that it had better have) of those that are specialised."""
     return [
         (number, parameter.path, parameter.finer)
         for number, parameter in enumerate(artifact.parameters)
-        if parameter.finer > 1 and watched(function.params[parameter.path[0]]).divisible
+        if parameter.finer and watched(function.params[parameter.path[0]]).divisible
     ]
 
 

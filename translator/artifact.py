@@ -173,15 +173,15 @@ class LaunchParameter:
 
     `path` is the index of the user's argument, then of the item within a tuple; in a descriptor 0 is the address,
     (1, axis) a side and (2, axis) a stride. `divisibility` is a divisor of the value (of the address in bytes, for a
-    pointer) that the text relies on. `finer` is one with which accesses would be wider: there is another text for launches
-    that have it; 1 where none would be.
+    pointer) that the text relies on. `finer` are those with which accesses would be wider, the greatest first: there are other
+    texts for launches that have one.
     """
 
     name: str
     element: Element
     path: tuple[int, ...]
     divisibility: int = 1
-    finer: int = 1
+    finer: tuple[int, ...] = ()
 
 
 # The element types of tensor maps by our names (CU_TENSOR_MAP_DATA_TYPE_*); everything else is copied as bytes.

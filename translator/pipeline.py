@@ -199,7 +199,7 @@ def launch_parameters(kernel: Kernel, arguments: tuple[Argument, ...]) -> tuple[
             parameter.variable.type.element,
             path,
             parameter.divisibility,
-            finer.get(parameter.variable, 1),
+            finer.get(parameter.variable, ()),
         )
         for parameter, path in zip(kernel.parameters, paths, strict=True)
     )

@@ -256,8 +256,8 @@ def _artifact(
         num_threads=facts["num_threads"],
         shared_bytes=facts["shared_bytes"],
         parameters=tuple(
-            LaunchParameter(name, element_of(word), tuple(path), *divisors)
-            for name, word, path, *divisors in facts["parameters"]
+            LaunchParameter(name, element_of(word), tuple(path), divisor, tuple(finer))
+            for name, word, path, divisor, finer in facts["parameters"]
         ),
         writes=tuple(facts["writes"]),
         lines=tuple((generated, file, line) for generated, file, line in facts["lines"]),

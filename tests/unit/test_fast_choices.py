@@ -127,19 +127,19 @@ def multiples() -> None:
     """Integers that are multiples of what another text is for have that one, whoever comes first; so have those of tuples."""
 
     def wants(made: Any, options: Any) -> dict[str, Any]:
-        some = (replace(p, finer=8 if p.divisibility == 1 else 1) if p.name == "n" else p for p in made.parameters)
-        return {"parameters": tuple(some)}
+        wanted = {p: (8, 2)[: (p.divisibility < 8) + (p.divisibility < 2)] for p in made.parameters if p.name == "n"}
+        return {"parameters": tuple(replace(p, finer=wanted.get(p, ())) for p in made.parameters)}
 
     seen = changed(wants)
     x = stub.Tensor(0x1000)
-    wanted = {5: 1, 24: 8, 32: 16, -8: 8, 7: 1, 0: 16}
-    for number, order in enumerate(itertools.permutations((5, 24, 32))):
-        before, options = len(seen), {"BLOCK": 16 << number % 3, "num_warps": 1 << number // 3}
+    wanted = {5: 1, 24: 8, 32: 16, 12: 2, -8: 8, 7: 1, 0: 16, -2: 2}
+    for number, order in enumerate(itertools.permutations((5, 24, 32, 12))):
+        before, options = len(seen), {"BLOCK": 16 << number % 4, "num_warps": 1 << number // 4}
         for n in (*order, *wanted, *wanted):
             found = kernel[(1,)](x, x, n, 6, 1.5, True, **options)
             assert found.specialisation.arguments[2].divisor == wanted[n]
-        assert len(seen) - before == 3
-    assert len(kernel.device_caches[0][0]) == 18
+        assert len(seen) - before == 4
+    assert len(kernel.device_caches[0][0]) == 24 * 4
 
 
 def bound_multiples() -> None:
@@ -196,7 +196,7 @@ def test_warm_ups_are_for_few_programs_and_for_many(tmp_path: Path, way: str) ->
 
 def test_multiples_choose_among_prepared_launches(tmp_path: Path, way: str) -> None:
     launches = with_stub(way + "from test_fast_choices import multiples as f; f()", tmp_path, (8, 8, 4))
-    assert len(launches) == 6 * 15
+    assert len(launches) == 24 * 20
 
 
 def test_bound_kernels_keep_to_multiples(tmp_path: Path, way: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+
+SIZES = (33, 72, 40), (33, 72, 41), (35, 74, 44), (33, 75, 41), (40, 40, 104), (33, 72, 40), (64, 48, 32), (9, 76, 42)
 
 
 @triton.jit
@@ -50,8 +53,8 @@ def by_halves(x_ptr, y_ptr, sizes, BLOCK: tl.constexpr):
     tl.store(y_ptr + row * cols + at, first, mask=(at < cols // 2) & (row < rows))
 
 
-def finer(kernel: Any, signature: str) -> dict[str, int]:
-    return {p.name: p.finer for p in kernel.translate(signature).parameters if p.finer > 1}
+def finer(kernel: Any, signature: str) -> dict[str, tuple[int, ...]]:
+    return {p.name: p.finer for p in kernel.translate(signature).parameters if p.finer}
 
 
 def divisors(compiled: Any, *names: str) -> list[int]:
@@ -64,21 +67,18 @@ def divisors(compiled: Any, *names: str) -> list[int]:
 )
 def test_rows_are_to_be_multiples_of_what_an_access_has(dtype: str, wanted: int) -> None:
     signature = f"*{dtype}:16, *{dtype}:16, {{}}, i32, fp32, i32, 1024"
-    assert finer(scaled_rows, signature.format("i32")) == {"row_stride": wanted}
-    assert finer(scaled_rows, signature.format("i64")) == {"row_stride": wanted}
-    for known in (2, 4, 8, 16):
-        assert finer(scaled_rows, signature.format(f"i32:{known}")) == (
-            {} if known >= wanted else {"row_stride": wanted}
-        )
+    for known in ("i32", "i64", "i32:2", "i32:4", "i32:8", "i32:16"):
+        further = tuple(d for d in (8, 4, 2) if int(known[4:] or 1) < d <= wanted)
+        assert finer(scaled_rows, signature.format(known)) == ({"row_stride": further} if further else {})
     assert not finer(scaled_rows, f"*{dtype}, *{dtype}, i32, i32, fp32, i32, 1024")  # nothing helps pointers like these
 
 
 def test_only_what_decides_about_accesses_is_asked_for() -> None:
     pointers = "*fp16:16, *fp16:16, *fp16:16"
     assert not finer(added, "*fp32:16, *fp32:16, i32, 1024")
-    strides = {"stride_am": 8, "stride_bk": 8, "stride_cm": 8}
-    assert finer(product, f"{pointers}, i32, i32, i32, i32, i32, i32, 64") == {"N": 8, **strides}
-    assert finer(product, f"{pointers}, i32, i32, i32, i32:16, i32, i32:8, 64") == {"N": 8, "stride_bk": 8}
+    every = dict.fromkeys(("N", "stride_am", "stride_bk", "stride_cm"), (8, 4, 2))
+    assert finer(product, f"{pointers}, i32, i32, i32, i32, i32, i32, 64") == every
+    assert finer(product, f"{pointers}, i32, i32:2, i32, i32:16, i32:4, i32:8, 64") == {"N": (8, 4), "stride_bk": (8,)}
     assert finer(product, f"{pointers}, i32, i32:8, i32, i32:8, i32:8, i32:8, 64") == {}
 
 
@@ -97,29 +97,28 @@ def test_launches_take_the_text_for_their_multiples(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
     rng = np.random.default_rng(0)
     seen = []
-    for m, n, k in ((33, 72, 40), (33, 72, 41), (35, 73, 40), (33, 75, 41), (40, 40, 104), (33, 72, 40), (64, 48, 32)):
+    for m, n, k in SIZES:
         a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n)))
         c = np.full((m, n), np.nan, np.float16)
         compiled = product[(triton.cdiv(m, 32), triton.cdiv(n, 32))](a, b, c, m, n, k, k, n, n, 32)
         np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=2e-3, atol=2e-2)
-        shared = [16 if size % 16 == 0 else 8 if size % 8 == 0 else 1 for size in (n, k, n)]
-        assert divisors(compiled, "N", "stride_am", "stride_bk") == shared and divisors(compiled, "M") == [
-            16 if m == 64 else 1
-        ]
+        shared = [math.gcd(size, 16) for size in (n, k, n)]
+        assert divisors(compiled, "N", "stride_am", "stride_bk") == shared
+        assert divisors(compiled, "M") == [16 if m == 64 else 1]  # rows that are tested by themselves
         seen.append(compiled)
-    assert seen[0] is seen[5] is seen[4] and len(set(seen)) == 5
+    assert seen[0] is seen[5] is seen[4] and len(set(seen)) == 6
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, ml_dtypes.bfloat16])
 def test_rows_of_all_sizes(monkeypatch: pytest.MonkeyPatch, dtype: Any) -> None:
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
-    least = min(max(16 // np.dtype(dtype).itemsize, 2), 8)
-    for cols in (100, 102, 104, 112):
+    most = min(16 // np.dtype(dtype).itemsize, 8)
+    for cols in (100, 102, 103, 104, 112):
         x = np.random.default_rng(cols).integers(-9, 9, (3, cols)).astype(dtype)
         y = np.full_like(x, 99)
         compiled = scaled_rows[(3,)](x, y, cols, cols, 2, cols, 128)
         assert (y == x + x).all() and divisors(compiled, "cols", "unused") == [16 if cols == 112 else 1] * 2
-        assert divisors(compiled, "row_stride") == [16 if cols == 112 else least if cols % least == 0 else 1]
+        assert divisors(compiled, "row_stride") == [16 if cols == 112 else math.gcd(cols, most)]
 
 
 def test_what_is_not_specialised_has_no_multiples(monkeypatch: pytest.MonkeyPatch) -> None:

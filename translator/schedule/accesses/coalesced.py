@@ -60,8 +60,8 @@ def coalesce_stores(
 ) -> None:
     """Answers anew for scattered stores, and for atomics whose results nobody reads.
 
-    Rows that are not aligned are stored by neighbours, unless `in_place`, but in innermost loops, where every trip's barriers
-    cost more.
+    Rows that are not aligned, or of which an instruction has few bytes, are stored by neighbours, unless `in_place`, but in
+    innermost loops, where every trip's barriers cost more.
     """
     innermost = _in_innermost_loops(kernel)
     for statement in statements(kernel.body):
@@ -77,7 +77,13 @@ def coalesce_stores(
         if statement.call.op == "store" and _copies(problem.answers[node]) >= MANY_COPIES:
             continue
         gain = GAIN if access.at_once > 1 else GAIN_OF_ELEMENTS
-        if not _is_aligned(access) and (is_atomic(statement.call) or not (in_place or statement in innermost)):
+        stays = in_place or statement in innermost
+        known = replace(access, at_once=_most_at_once(access))
+        if statement.call.op == "store" and _is_narrow(known):
+            if stays:
+                continue
+            access = known
+        elif known.at_once == 1 and (is_atomic(statement.call) or not stays):
             access = replace(access, at_once=1)
             gain = GAIN_OF_ELEMENTS if is_atomic(statement.call) else GAIN
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
@@ -91,9 +97,14 @@ def coalesce_stores(
                 problem.answers[node] = pieces
 
 
-def _is_aligned(access: Addresses) -> bool:
-    """Whether an instruction may have several elements, by what is known of addresses."""
-    return any(side_by_side(access, axis) > 1 for axis in range(len(access.info.contiguity)))
+def _most_at_once(access: Addresses) -> int:
+    """How many elements an instruction can have, by what is known of addresses."""
+    return max(side_by_side(access, axis) for axis in range(len(access.info.contiguity)))
+
+
+def _is_narrow(access: Addresses) -> bool:
+    """Whether an instruction has several elements, but four lanes have less than a sector of them."""
+    return access.at_once > 1 and access.itemsize * access.at_once < SECTOR_BYTES // 4
 
 
 def _copies(layout: Layout) -> int:
@@ -152,24 +163,34 @@ def _holds_loop(loop: For | While) -> bool:
 def _bytes_side_by_side(layout: Layout, access: Addresses) -> int:
     """What a warp writes or reads from one place on, at the most, along an axis that is contiguous in memory.
 
-    Of elements one by one that lie in a thread's run, it is their share of a sector.
+    Of elements that lie in a thread's run and go one by one, it is their share of a sector; of few at once, what an instruction
+    has. A store has several at once that lie side by side in the thread's array.
     """
     found = access.itemsize
     for axis, bits in enumerate(layout.axes):
         if access.info.contiguity[axis] > 1 or axis in access.side_by_side:
+            run = layout.run(axis)
+            at_once = access.at_once if access.loads else min(access.at_once, layout.vector(axis))
             length = next((k for k, bit in enumerate(bits) if bit != REGISTER and bit >= LANE_BITS), len(bits))
+            if _is_narrow(access):
+                length = bits_of(run) + _lanes_behind(bits, bits_of(run))
             found_here = access.itemsize << length
-            if access.at_once == 1:
-                found_here = min(found_here, SECTOR_BYTES) // layout.run(axis)
+            if at_once == 1 or _is_narrow(access):
+                found_here = min(found_here, SECTOR_BYTES) // max(run // at_once, 1)
             found = max(found, found_here)
     return found
+
+
+def _lanes_behind(bits: tuple[int, ...], run: int) -> int:
+    """How many bits of lanes follow the first `run` bits of an axis."""
+    return next((k for k, bit in enumerate(bits[run:]) if not REGISTER < bit < LANE_BITS), len(bits) - run)
 
 
 def _in_whole_pieces(layout: Layout, access: Addresses) -> Layout:
     """The layout with some bits of lanes and registers exchanged, where a warp would write less than a sector in a piece."""
     for axis, bits in enumerate(layout.axes):
         run = next((k for k, bit in enumerate(bits) if bit != REGISTER), len(bits))
-        lanes = next((k for k, bit in enumerate(bits[run:]) if not REGISTER < bit < LANE_BITS), len(bits) - run)
+        lanes = _lanes_behind(bits, run)
         most = min(access.info.contiguity[axis], access.info.divisibility[axis] // access.itemsize)
         wider = min(min(most, ACCESS_BYTES // access.itemsize).bit_length() - 1 - run, lanes)
         rest = bits[run + lanes :]

@@ -1,8 +1,8 @@
 """Which integers had better be multiples of something: rows of 1000 halves are aligned, though 16 does not divide 1000.
 
-In: a kernel as it was written, with what is known of its parameters. Out: by parameter a divisor with which accesses are wider.
-A launch that has it gets a text of its own (`Artifact.finer`). Integers that no access depends on are left out, for which there
-would be two texts that do the same.
+In: a kernel as it was written, with what is known of its parameters. Out: by parameter the divisors that make accesses wider. A
+launch that has one gets a text of its own (`LaunchParameter.finer`). Integers that no access depends on are left out, for
+which there would be texts that do the same.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ DIVISORS = (
 )  # of 16 specialisation knows; 8 of the smallest elements that tensor cores round to are 16 bytes
 
 
-def finer_divisors(kernel: Kernel, some: Set[Variable]) -> dict[Variable, int]:
-    """Of `some` parameters the least divisors, powers of two, with which accesses are as wide as if all were multiples of 8."""
+def finer_divisors(kernel: Kernel, some: Set[Variable]) -> dict[Variable, tuple[int, ...]]:
+    """Of `some` parameters the divisors with each of which accesses are wider than with any below, the greatest first.
+
+    The other parameters are multiples of 8 then.
+    """
     candidates = [parameter for parameter in kernel.parameters if parameter.variable in some and _is_open(parameter)]
     best = {parameter.variable: DIVISORS[-1] for parameter in candidates}
     now, wanted = _widths(kernel, {}), _widths(kernel, best)
@@ -35,11 +38,11 @@ def finer_divisors(kernel: Kernel, some: Set[Variable]) -> dict[Variable, int]:
     found = {}
     for parameter in candidates:
         if parameter.variable in decisive:
-            others = {one: divisor for one, divisor in best.items() if one != parameter.variable}
-            higher = [d for d in DIVISORS if d > parameter.divisibility]
-            enough = (d for d in higher if _widths(kernel, {**others, parameter.variable: d}) == wanted)
-            if _widths(kernel, others) != wanted:
-                found[parameter.variable] = next(enough)
+            known = [parameter.divisibility, *(d for d in DIVISORS if d > parameter.divisibility)]
+            widths = [_widths(kernel, {**best, parameter.variable: divisor}) for divisor in known]
+            wider = [d for d, own, below in zip(known[1:], widths[1:], widths, strict=False) if own != below]
+            if wider:
+                found[parameter.variable] = tuple(reversed(wider))
     return found
 
 

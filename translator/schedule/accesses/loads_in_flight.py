@@ -70,12 +70,13 @@ def blocks_for_all_loads(
 
     Two blocks are worth it even if not all of it fits: while one computes, the other loads. What is loaded element by
     element does not count: these are so many loads that enough of them are under way in any order, and each one's address
-    takes more registers than what it loads.
+    takes more registers than what it loads. Of those that come together, a register is left for each row's address.
     """
     single = (variable for variable in layouts if any(map(_is_single, problem.accesses.get(variable, ()))))
     if at_once - sum(register_count(variable, layouts[variable]) for variable in single) < MUCH_LOADED:
         return None
-    fit = REGISTER_FILE // ((at_once + FEW_OTHERS) * num_threads)
+    addresses = (own_addresses(one, layouts[tile]) for tile in layouts for one in problem.accesses.get(tile, ()))
+    fit = REGISTER_FILE // ((at_once + max(FEW_OTHERS, *addresses)) * num_threads)
     return max(fit, min(REGISTER_FILE // (at_once * num_threads), 2), 1)
 
 
