@@ -112,7 +112,7 @@ class Product:
 @pytest.mark.parametrize("arch", ("sm_80", "sm_90a"))
 @pytest.mark.parametrize("layouts", ("NN", "NT", "TN", "TT"))
 def test_every_layout(layouts: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    artifact = Product((70, 67, 101), layouts).run(monkeypatch, arch)
+    artifact = Product((71, 67, 101), layouts).run(monkeypatch, arch)
     assert artifact.source.count(" copy_rows<") == 2 and not artifact.guards
     assert "wgmma_wait<0>" in artifact.source or arch == "sm_80"
 
@@ -126,17 +126,17 @@ def test_every_size_of_elements(dtype: str, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("product", "options"),
     [
-        (Product((70, 40, 33), "NN"), {"num_stages": 5}),  # fewer trips than stages
-        (Product((70, 40, 0), "NN"), {}),
+        (Product((70, 41, 33), "NN"), {"num_stages": 5}),  # fewer trips than stages
+        (Product((70, 41, 0), "NN"), {}),
         (
             Product((70, 40, 97), "NT", turns=2),
             {"num_stages": 2},
         ),  # no time for rows to arrive but the iteration before
-        (Product((70, 40, 97), "TN", turns=3), {"num_stages": 4}),  # a ring that goes on counting
-        (Product((130, 140, 70), "NN", tile=(128, 128, 64)), {"num_warps": 8}),
-        (Product((130, 20, 70), "TN", tile=(128, 16, 64)), {"num_warps": 1}),  # fewer threads than rows
-        (Product((20, 20, 40), "NT", tile=(16, 16, 16)), {"num_warps": 8}),  # fewer chunks than threads
-        (Product((70, 70, 70), "NN", spare=(16, 3)), {}),
+        (Product((71, 41, 97), "TN", turns=3), {"num_stages": 4}),  # a ring that goes on counting
+        (Product((130, 141, 71), "NN", tile=(128, 128, 64)), {"num_warps": 8}),
+        (Product((131, 21, 70), "TN", tile=(128, 16, 64)), {"num_warps": 1}),  # fewer threads than rows
+        (Product((20, 20, 41), "NT", tile=(16, 16, 16)), {"num_warps": 8}),  # fewer chunks than threads
+        (Product((70, 70, 71), "NN", spare=(16, 3)), {}),
         (Product((35, 33, 50), "TN", planes=3, offsets=(1, 0)), {}),
     ],
 )
@@ -148,6 +148,22 @@ def test_rows_beside_whole_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     # The stride of a is a multiple of 16 elements, that of b is not.
     source = Product((72, 67, 96), "NN").run(monkeypatch, num_stages=4).source
     assert source.count(" copy_rows<") == 1 and "cp_async_16(&a[stage]" in source
+
+
+@pytest.mark.parametrize(
+    ("product", "copy"),
+    [
+        (Product((66, 68, 34), "NN"), "cp_async_4"),
+        (Product((66, 68, 36), "NT"), "cp_async_8"),
+        (Product((132, 68, 35), "TN", offsets=(4, 8)), "cp_async_8"),
+        (Product((66, 68, 36), "NN", "e4m3"), "cp_async_4"),
+        (Product((66, 66, 34), "NN", "e4m3"), " copy_rows<"),  # of two bytes there is no copy
+        (Product((66, 68, 34), "NN", "fp32"), "cp_async_8"),
+    ],
+)
+def test_rows_of_words_are_copied_by_words(product: Product, copy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = product.run(monkeypatch).source
+    assert copy in source and (" copy_rows<" in source) == (copy == " copy_rows<")
 
 
 @pytest.mark.parametrize("product", (Product((65, 33, 75), "NN"), Product((65, 33, 75), "TT", offsets=(3, 8))))

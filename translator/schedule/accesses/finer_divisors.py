@@ -13,16 +13,11 @@ from dataclasses import replace
 from ...analysis.facts import find_facts
 from ...hardware import ACCESS_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Parameter, Statement, Variable
-from ...ir.walk import statements, used_variables, where_from
+from ...ir.walk import read_variables, statements, where_from
 from ...language.dtypes import DType
 from .access import widest_access
 
-DIVISORS = (
-    1,
-    2,
-    4,
-    8,
-)  # of 16 specialisation knows; 8 of the smallest elements that tensor cores round to are 16 bytes
+DIVISORS = (1, 2, 4, 8)  # of 16 specialisation knows; 8 halves are 16 bytes
 
 
 def finer_divisors(kernel: Kernel, some: Set[Variable]) -> dict[Variable, tuple[int, ...]]:
@@ -31,10 +26,12 @@ def finer_divisors(kernel: Kernel, some: Set[Variable]) -> dict[Variable, tuple[
     The other parameters are multiples of 8 then.
     """
     candidates = [parameter for parameter in kernel.parameters if parameter.variable in some and _is_open(parameter)]
+    if not candidates:
+        return {}
     best = {parameter.variable: DIVISORS[-1] for parameter in candidates}
-    now, wanted = _widths(kernel, {}), _widths(kernel, best)
-    places = [place for place, width in wanted.items() if width > now[place]]
-    decisive = where_from(kernel.body, (v for place in places for expr in place for v in used_variables(expr)))
+    now, widest = _widths(kernel, {}), _widths(kernel, best)
+    read = (v for access, width in widest.items() if width > now[access] for v in read_variables(access))
+    decisive = where_from(kernel.body, read)
     found = {}
     for parameter in candidates:
         if parameter.variable in decisive:
@@ -53,32 +50,25 @@ def _is_open(parameter: Parameter) -> bool:
     return is_integer and parameter.divisibility < DIVISORS[-1]
 
 
-def _widths(kernel: Kernel, divisors: Mapping[Variable, int]) -> dict[tuple[Expr, ...], int]:
-    """The elements of the widest accesses by what decides about them, pointer and mask, if parameters had these divisors."""
+def _widths(kernel: Kernel, divisors: Mapping[Variable, int]) -> dict[Statement, int]:
+    """The elements that loads and stores of tiles have at once, at the most, if parameters had these divisors."""
     parameters = (Parameter(p.variable, divisors.get(p.variable, p.divisibility)) for p in kernel.parameters)
     facts = find_facts(replace(kernel, parameters=tuple(parameters)))
     found = {}
     for statement in statements(kernel.body):
-        call = _access(statement)
-        if call is not None:
-            pointer, mask = _pointer_and_mask(call)
-            shape = pointer.type.shape
-            width = widest_access(pointer, mask, len(shape), lambda axis: ACCESS_BYTES, facts.at(statement)).width
-            found[(pointer,) if mask is None else (pointer, mask)] = width
+        place = _place(statement)
+        if place is not None:
+            pointer, mask = place
+            rank, here = len(pointer.type.shape), facts.at(statement)
+            found[statement] = widest_access(pointer, mask, rank, lambda axis: ACCESS_BYTES, here).width
     return found
 
 
-def _access(statement: Statement) -> Call | None:
-    """What loads or stores a tile, of a statement that does."""
+def _place(statement: Statement) -> tuple[Expr, Expr | None] | None:
+    """The pointers and the mask of a statement that loads or stores a tile."""
     match statement:
-        case Assign(value=Call(op="load") as call) | Effect(call=Call(op="store") as call) if call.args[0].type.is_tile:
-            return call
+        case Assign(value=Call(op="load", args=(pointer, *rest))) if pointer.type.is_tile:
+            return pointer, rest[0] if rest else None
+        case Effect(call=Call(op="store", args=(pointer, _, *rest))) if pointer.type.is_tile:
+            return pointer, rest[0] if rest else None
     return None
-
-
-def _pointer_and_mask(call: Call) -> tuple[Expr, Expr | None]:
-    if call.op == "load":
-        pointer, mask, *_ = (*call.args, None)
-    else:
-        pointer, _, mask, *_ = (*call.args, None)
-    return pointer, mask  # type: ignore[return-value]

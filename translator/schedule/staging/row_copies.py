@@ -27,14 +27,15 @@ MOST_REGISTERS = 160  # of a thread, for sums and for what it copies word by wor
 def row_load(plan: RingPlan, statement: Assign, loop: For) -> Call | None:
     """The copy of rows that takes the place of a load, in terms of the loop's variable and of what the loop does not change.
 
-    None where the load is no box, where threads can copy it in whole chunks as it is, and where they can copy it element by
-    element: `cp.async` takes words, each of which needs an address.
+    None where the load is no box, where threads can copy it in whole chunks as it is, and where they can copy it in words, for
+    which `cp.async` wants an address each.
     """
     call = statement.value
     tile = plan.dots.staged[statement.target]
-    if not isinstance(call, Call) or len(tile.shape) != 2 or _in_whole_chunks(plan, statement, call):
+    if not isinstance(call, Call) or len(tile.shape) != 2:
         return None
-    if tile.itemsize >= WORD_BYTES and _has_few(plan):
+    at_once = _bytes_at_once(plan, statement, call)
+    if at_once >= CHUNK_BYTES or (at_once >= WORD_BYTES and _has_few(plan, at_once)):
         return None
     box = find_box(statement, plan.given.kernel, plan.given.facts, plan.given.induction, BoxKind(mapped=False))
     if not isinstance(box, Box) or box.dims[0].axis != tile.fast or (box.guards and not plan.given.options.guards):
@@ -57,18 +58,18 @@ def row_load(plan: RingPlan, statement: Assign, loop: For) -> Call | None:
     return Call(statement.target.type, "row_load", args, (("fast", tile.fast),), span=call.span)
 
 
-def _in_whole_chunks(plan: RingPlan, statement: Assign, call: Call) -> bool:
-    """Whether 16 bytes of a row always lie at a multiple of 16 bytes."""
+def _bytes_at_once(plan: RingPlan, statement: Assign, call: Call) -> int:
+    """How many bytes of a row always lie at a multiple of as many."""
     tile = plan.dots.staged[statement.target]
     pointer = plan.given.induction.value_at(call.args[0], statement) or call.args[0]
     info = plan.given.facts.at(statement).info(pointer)
-    return min(info.contiguity[tile.fast] * tile.itemsize, info.divisibility[tile.fast]) >= CHUNK_BYTES
+    return max(min(info.contiguity[tile.fast] * tile.itemsize, info.divisibility[tile.fast]), tile.itemsize)
 
 
-def _has_few(plan: RingPlan) -> bool:
-    """Whether threads have registers for the places of all elements that they copy, beside their sums."""
+def _has_few(plan: RingPlan, at_once: int) -> bool:
+    """Whether threads have registers for the places of all pieces of so many bytes that they copy, beside their sums."""
     threads = plan.given.options.num_warps * WARP_SIZE
-    copied = sum(math.prod(tile.shape) for tile in plan.dots.staged.values()) // threads
+    copied = sum(math.prod(tile.shape) * tile.itemsize for tile in plan.dots.staged.values()) // at_once // threads
     sums = max((one.layout.num_registers for one in plan.dots.plans.values()), default=0)
     return copied + sums <= MOST_REGISTERS
 
