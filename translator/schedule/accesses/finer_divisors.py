@@ -10,36 +10,51 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import replace
 
-from ...analysis.facts import find_facts
+from ...analysis.axis_info import known_divisor
+from ...analysis.facts import Facts, find_facts
+from ...analysis.flow import follow
 from ...hardware import ACCESS_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Parameter, Statement, Variable
 from ...ir.walk import read_variables, statements, where_from
 from ...language.dtypes import DType
 from .access import widest_access
 
-DIVISORS = (1, 2, 4, 8)  # of 16 specialisation knows; 8 halves are 16 bytes
+DIVISORS = (2, 4, 8)  # of 16 specialisation knows; 8 halves are 16 bytes
+
+Place = tuple[Expr, Expr | None]  # the pointers and the mask of an access
+Widths = dict[Statement, int]  # by load or store of a tile: how many elements it has at once, at the most
 
 
 def finer_divisors(kernel: Kernel, some: Set[Variable]) -> dict[Variable, tuple[int, ...]]:
     """Of `some` parameters the divisors with each of which accesses are wider than with any below, the greatest first.
 
-    The other parameters are multiples of 8 then.
+    An access is looked at as it is when all parameters are multiples of as much, and belongs to those without which it is not
+    as wide as it can be.
     """
-    candidates = [parameter for parameter in kernel.parameters if parameter.variable in some and _is_open(parameter)]
-    if not candidates:
+    open_ones = {p.variable: p.divisibility for p in kernel.parameters if p.variable in some and _is_open(p)}
+    places = {statement: place for statement in statements(kernel.body) if (place := _place(statement))}
+    if not open_ones or not places:
         return {}
-    best = {parameter.variable: DIVISORS[-1] for parameter in candidates}
-    now, widest = _widths(kernel, {}), _widths(kernel, best)
-    read = (v for access, width in widest.items() if width > now[access] for v in read_variables(access))
-    decisive = where_from(kernel.body, read)
+    facts, all_known = find_facts(kernel), {p.variable: p.divisibility for p in kernel.parameters}
+
+    def widths(divisor: int, but: Variable | None = None) -> Widths:
+        own = {one: max(divisor, known) for one, known in open_ones.items() if one is not but}
+        return _widths(kernel, places, facts, {**all_known, **own})
+
+    least, most = widths(1), widths(DIVISORS[-1])
+    places = {access: place for access, place in places.items() if most[access] > least[access]}
+    if not places:
+        return {}
+    levels = [least, *map(widths, DIVISORS[:-1]), most]
+    decisive = where_from(kernel.body, (v for access in places for v in read_variables(access)))
     found = {}
-    for parameter in candidates:
-        if parameter.variable in decisive:
-            known = [parameter.divisibility, *(d for d in DIVISORS if d > parameter.divisibility)]
-            widths = [_widths(kernel, {**best, parameter.variable: divisor}) for divisor in known]
-            wider = [d for d, own, below in zip(known[1:], widths[1:], widths, strict=False) if own != below]
-            if wider:
-                found[parameter.variable] = tuple(reversed(wider))
+    for one, known in open_ones.items():
+        without = widths(DIVISORS[-1], but=one) if one in decisive else most
+        own = [access for access in places if without[access] < most[access]]
+        steps = zip(DIVISORS, levels, levels[1:], strict=False)
+        wider = (d for d, below, here in steps if d > known and any(here[access] > below[access] for access in own))
+        if divisors := tuple(wider)[::-1]:
+            found[one] = divisors
     return found
 
 
@@ -50,21 +65,19 @@ def _is_open(parameter: Parameter) -> bool:
     return is_integer and parameter.divisibility < DIVISORS[-1]
 
 
-def _widths(kernel: Kernel, divisors: Mapping[Variable, int]) -> dict[Statement, int]:
-    """The elements that loads and stores of tiles have at once, at the most, if parameters had these divisors."""
-    parameters = (Parameter(p.variable, divisors.get(p.variable, p.divisibility)) for p in kernel.parameters)
-    facts = find_facts(replace(kernel, parameters=tuple(parameters)))
-    found = {}
-    for statement in statements(kernel.body):
-        place = _place(statement)
-        if place is not None:
-            pointer, mask = place
-            rank, here = len(pointer.type.shape), facts.at(statement)
-            found[statement] = widest_access(pointer, mask, rank, lambda axis: ACCESS_BYTES, here).width
-    return found
+def _widths(
+    kernel: Kernel, places: Mapping[Statement, Place], facts: Facts, divisors: Mapping[Variable, int]
+) -> Widths:
+    """How wide accesses are at the most if parameters have these divisors; all other facts are what they were."""
+    known, environments = follow(kernel.body, {one: known_divisor(divisor) for one, divisor in divisors.items()})
+    facts = replace(facts, known=known, environments=environments)
+    return {
+        access: widest_access(*place, place[0].type.rank, lambda axis: ACCESS_BYTES, facts.at(access)).width
+        for access, place in places.items()
+    }
 
 
-def _place(statement: Statement) -> tuple[Expr, Expr | None] | None:
+def _place(statement: Statement) -> Place | None:
     """The pointers and the mask of a statement that loads or stores a tile."""
     match statement:
         case Assign(value=Call(op="load", args=(pointer, *rest))) if pointer.type.is_tile:
