@@ -28,6 +28,22 @@ def product(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK
 
 
 @triton.jit
+def tile_after_tile(
+    a_ptr, b_ptr, c_ptr, M, N, K, tiles, FIRST: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
+    k = tl.arange(0, BK)
+    for tile in range(tl.program_id(0) if FIRST == "PROGRAM" else 0, tiles, tl.num_programs(0)):
+        m, n = tile * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+        acc = tl.zeros((BM, BN), tl.float32)
+        for start in range(0, K, BK):
+            at = start + k
+            a = tl.load(a_ptr + m[:, None] * K + at[None, :], mask=(m[:, None] < M) & (at[None, :] < K), other=0.0)
+            b = tl.load(b_ptr + n[None, :] * K + at[:, None], mask=(n[None, :] < N) & (at[:, None] < K), other=0.0)
+            acc = tl.dot(a, b, acc)
+        tl.store(c_ptr + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+@triton.jit
 def unmasked(a_ptr, b_ptr, c_ptr, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     m, n, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
     a, b = a_ptr + m[:, None] * K + k[None, :], b_ptr + k[:, None] * N + n[None, :]
@@ -108,6 +124,14 @@ def test_memory_stays_what_it_was() -> None:
     joined, plain = (planned(product, f"{USUAL}, 64, 64, {side}", maxnreg=168) for side in (32, 64))
     assert joined.artifact.shared_bytes < 115_000 < plain.artifact.shared_bytes
     assert planned(product, f"{USUAL}, 64, 64, 32").schedule.rings.rings[0].stages == 8
+
+
+def test_a_loop_over_tiles_has_the_memory_to_itself() -> None:
+    """A block on each multiprocessor takes tile after tile; a loop around that begins elsewhere may be anything."""
+    for first, stages in (("PROGRAM", 8), ("OFFSET", 4)):
+        found = planned(tile_after_tile, f"{USUAL}, i32, {first!r}, 64, 64, 32")
+        (ring,) = found.schedule.rings.rings
+        assert (ring.trips, ring.stages) == (2, stages)
 
 
 def test_nothing_is_read_that_no_trip_reads() -> None:

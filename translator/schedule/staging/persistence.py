@@ -58,6 +58,12 @@ def _is_as_long_in_all(given: RingFacts, loop: For, conditions: tuple[If, ...]) 
     return known and [bool(axes) for axes, _ in ends] in ([False, False, False], [True, True, False])
 
 
+def is_for_one_tile(given: RingFacts, loop: For) -> bool:
+    """Whether a loop stands in one over tiles, which begins at the program's number: a persistent loop of the user's."""
+    around = (outer for outer in given.top if outer is not loop and loop in nested(outer))
+    return any(_axes_behind(given, outer.start)[0] for outer in around)
+
+
 def _axes_behind(given: RingFacts, expr: Expr) -> tuple[set[int], bool]:
     """The axes whose program's number a number follows from, and whether it follows from these and parameters alone."""
     axes: set[int] = set()

@@ -65,7 +65,7 @@ from .lone_thread import find_lone_thread
 from .next_loads import load_into_registers, load_recurrence, may_be_recurrence
 from .own_loads import large_loads, may_load_ahead, own_loads, several_products
 from .own_stages import evenly_shared_blocks, own_stages
-from .persistence import axes_of_programs
+from .persistence import axes_of_programs, is_for_one_tile
 from .read_ahead import Found, load_in_any_trip, take, totals_of, without_numbers
 from .ring_plan import ALIGNED_STAGES, Ring, RingFacts, RingKind, RingPlan, Rings, RingWishes
 from .row_copies import row_load
@@ -231,7 +231,7 @@ def _box_ring(plan: RingPlan, loop: For, boxes: _Boxes, counted: bool, outside: 
     held = tuple(one.statement.target for one in own)
     keep_totals(plan, loop, [*boxes.totals, *totals_of(own)])
     running = assigned_for(totals_of(own))
-    stages = min(_wanted_stages(plan, tiles, trips), plan.given.wishes.most_stages)
+    stages = min(_wanted_stages(plan, loop, tiles, trips), plan.given.wishes.most_stages)
     overlapped = _overlapped(plan, loop, (*tiles, *brought))
     counted = counted or trips > 1
     return Ring(
@@ -273,15 +273,17 @@ def _asked_for(options: Options, has_rows: bool) -> int:
     return max(options.num_stages, MOST_STAGES) if options.few_programs and not has_rows else options.num_stages
 
 
-def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...], trips: int) -> int:
+def _wanted_stages(plan: RingPlan, loop: For, tiles: tuple[Variable, ...], trips: int) -> int:
     """As many stages as shared memory has room for, up to what hides its latency, and at least as many as asked for.
 
     Large sums leave no registers for a second block; for small tiles a deep ring does what two blocks would. Stages of several
-    `trips` are larger, and fewer of them leave other blocks the room that they had before; teams and few programs leave none.
+    `trips` are larger, and fewer of them leave other blocks the room that they had before. Teams and few programs leave none,
+    nor does a block that a user has take one tile after another: there is one for each multiprocessor.
     """
     stage = sum(plan.dots.staged[tile].stage_bytes for tile in tiles)
     asked, most = -(-plan.given.options.num_stages // trips), MOST_STAGES
-    if trips > 1 and plan.given.wishes.teams == 1 and not plan.given.options.few_programs:
+    is_alone = plan.given.wishes.teams > 1 or plan.given.options.few_programs or is_for_one_tile(plan.given, loop)
+    if trips > 1 and not is_alone:
         most = JOINED_STAGES
     return max(asked, LEAST_STAGES, min(most, plan.given.target.max_dynamic_shared_bytes // stage))
 
