@@ -77,6 +77,7 @@ class Layer:
         m, n = draw.randint(1, programs) * bm, draw.randint(1, programs + 1) * bn
         if self.masked:
             m, n = m - draw.choice((0, 16)), n - draw.choice((0, 16))
+            m, n, k = (side - draw.choice((0, 0, 0, 8, 4)) for side in (m, n, k))  # rows that 16 does not divide
 
         def matrix(rows: int, cols: int) -> np.ndarray:
             found = rng.integers(-4, 5, (rows, cols)) if self.element == "int8" else rng.normal(size=(rows, cols))
