@@ -66,20 +66,25 @@ def divisors(compiled: Any, *names: str) -> list[int]:
     ("dtype", "wanted"), [("i8", 8), ("fp8e5", 8), ("fp16", 8), ("bf16", 8), ("fp32", 4), ("fp64", 2)]
 )
 def test_rows_are_to_be_multiples_of_what_an_access_has(dtype: str, wanted: int) -> None:
-    signature = f"*{dtype}:16, *{dtype}:16, {{}}, i32, fp32, i32, 1024"
+    signature = f"*{dtype}:16, *{dtype}:16, {{0}}, {{0}}, fp32, i32, 1024"
     for known in ("i32", "i64", "i32:2", "i32:4", "i32:8", "i32:16"):
         further = tuple(d for d in (8, 4, 2) if int(known[4:] or 1) < d <= wanted)
-        assert finer(scaled_rows, signature.format(known)) == ({"row_stride": further} if further else {})
+        assert finer(scaled_rows, signature.format(known)) == dict.fromkeys(
+            ("row_stride", "cols") if further else (), further
+        )
     assert not finer(scaled_rows, f"*{dtype}, *{dtype}, i32, i32, fp32, i32, 1024")  # nothing helps pointers like these
 
 
 def test_only_what_decides_about_accesses_is_asked_for() -> None:
     pointers = "*fp16:16, *fp16:16, *fp16:16"
     assert not finer(added, "*fp32:16, *fp32:16, i32, 1024")
-    every = dict.fromkeys(("N", "stride_am", "stride_bk", "stride_cm"), (8, 4, 2))
+    every = dict.fromkeys(("N", "K", "stride_am", "stride_bk", "stride_cm"), (8, 4, 2))
     assert finer(product, f"{pointers}, i32, i32, i32, i32, i32, i32, 64") == every
     assert finer(product, f"{pointers}, i32, i32:2, i32, i32:16, i32:4, i32:8, 64") == {"N": (8, 4), "stride_bk": (8,)}
     assert finer(product, f"{pointers}, i32, i32:8, i32, i32:8, i32:8, i32:8, 64") == {}
+    # What an access has to count inside of a bound matters where it may be wider, and not where it is as wide in any case.
+    assert finer(scaled_rows, "*fp32:16, *fp32:16, i32:2, i32, fp32, i32, 1024") == {"row_stride": (4,), "cols": (4, 2)}
+    assert finer(scaled_rows, "*fp32:16, *fp32:16, i32:16, i32, fp32, i32, 1024") == {}
 
 
 def test_a_product_of_aligned_rows_has_tensor_copies() -> None:
@@ -117,14 +122,14 @@ def test_rows_of_all_sizes(monkeypatch: pytest.MonkeyPatch, dtype: Any) -> None:
         x = np.random.default_rng(cols).integers(-9, 9, (3, cols)).astype(dtype)
         y = np.full_like(x, 99)
         compiled = scaled_rows[(3,)](x, y, cols, cols, 2, cols, 128)
-        assert (y == x + x).all() and divisors(compiled, "cols", "unused") == [16 if cols == 112 else 1] * 2
-        assert divisors(compiled, "row_stride") == [16 if cols == 112 else math.gcd(cols, most)]
+        assert (y == x + x).all() and divisors(compiled, "unused") == [16 if cols == 112 else 1]
+        assert divisors(compiled, "row_stride", "cols") == [16 if cols == 112 else math.gcd(cols, most)] * 2
 
 
 def test_what_is_not_specialised_has_no_multiples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
-    x = np.ones((3, 24), np.float16)
-    for options in ({"do_not_specialize": ["row_stride"]}, {"do_not_specialize_on_alignment": ["row_stride"]}):
+    x, names = np.ones((3, 24), np.float16), ["row_stride", "cols", "unused"]
+    for options in ({"do_not_specialize": names}, {"do_not_specialize_on_alignment": names}):
         kernel = triton.JITFunction(scaled_rows.fn, **options)
         compiled = [kernel[(3,)](x, np.empty_like(x), n, n, 2, n, 32) for n in (24, 23)]
         assert compiled[0] is compiled[1] and divisors(compiled[0], "row_stride") == [1]

@@ -20,7 +20,7 @@ from ...hardware import ACCESS_BYTES, LANE_BITS, SECTOR_BYTES, WORD_BYTES
 from ...ir.nodes import Effect, For, Kernel, Statement, Variable, While
 from ...ir.structured import assigns, is_atomic
 from ...ir.walk import in_loops, nested, statements
-from ..tiles.access_costs import side_by_side
+from ..tiles.access_costs import most_side_by_side
 from ..tiles.layout import REGISTER, Layout, bits_of
 from ..tiles.layout_problem import Addresses, Node, Path, Problem
 
@@ -78,7 +78,7 @@ def coalesce_stores(
             continue
         gain = GAIN if access.at_once > 1 else GAIN_OF_ELEMENTS
         stays = in_place or statement in innermost
-        known = replace(access, at_once=_most_at_once(access))
+        known = replace(access, at_once=most_side_by_side(access))
         if statement.call.op == "store" and _is_narrow(known):
             if stays:
                 continue
@@ -95,11 +95,6 @@ def coalesce_stores(
             moved = [r.variable for r in read if follow(pieces, r.path) != problem.answers[r.variable]]
             if all(_is_shuffled(variable, pieces) for variable in moved):
                 problem.answers[node] = pieces
-
-
-def _most_at_once(access: Addresses) -> int:
-    """How many elements an instruction can have, by what is known of addresses."""
-    return max(side_by_side(access, axis) for axis in range(len(access.info.contiguity)))
 
 
 def _is_narrow(access: Addresses) -> bool:

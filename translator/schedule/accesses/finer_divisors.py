@@ -22,14 +22,16 @@ from .access import widest_access
 DIVISORS = (2, 4, 8)  # of 16 specialisation knows; 8 halves are 16 bytes
 
 Place = tuple[Expr, Expr | None]  # the pointers and the mask of an access
-Widths = dict[Statement, int]  # by load or store of a tile: how many elements it has at once, at the most
+Widths = dict[
+    Statement, tuple[int, bool]
+]  # by load or store of a tile: the most elements at once, and if always all of them
 
 
 def finer_divisors(kernel: Kernel, some: Set[Variable]) -> dict[Variable, tuple[int, ...]]:
     """Of `some` parameters the divisors with each of which accesses are wider than with any below, the greatest first.
 
     An access is looked at as it is when all parameters are multiples of as much, and belongs to those without which it is not
-    as wide as it can be.
+    as wide as it can be, or has to count how many of its elements are inside of a bound. What is as wide in any case may count.
     """
     open_ones = {p.variable: p.divisibility for p in kernel.parameters if p.variable in some and _is_open(p)}
     places = {statement: place for statement in statements(kernel.body) if (place := _place(statement))}
@@ -42,7 +44,7 @@ def finer_divisors(kernel: Kernel, some: Set[Variable]) -> dict[Variable, tuple[
         return _widths(kernel, places, facts, {**all_known, **own})
 
     least, most = widths(1), widths(DIVISORS[-1])
-    places = {access: place for access, place in places.items() if most[access] > least[access]}
+    places = {access: place for access, place in places.items() if most[access][0] > least[access][0]}
     if not places:
         return {}
     levels = [least, *map(widths, DIVISORS[:-1]), most]
@@ -71,10 +73,11 @@ def _widths(
     """How wide accesses are at the most if parameters have these divisors; all other facts are what they were."""
     known, environments = follow(kernel.body, {one: known_divisor(divisor) for one, divisor in divisors.items()})
     facts = replace(facts, known=known, environments=environments)
-    return {
-        access: widest_access(*place, place[0].type.rank, lambda axis: ACCESS_BYTES, facts.at(access)).width
+    found = (
+        widest_access(*place, place[0].type.rank, lambda axis: ACCESS_BYTES, facts.at(access))
         for access, place in places.items()
-    }
+    )
+    return {access: (widest.width, not widest.bounds) for access, widest in zip(places, found, strict=True)}
 
 
 def _place(statement: Statement) -> Place | None:

@@ -25,7 +25,7 @@ from dataclasses import replace
 
 from ...analysis.doubled_tiles import Count, Doubling
 from ...analysis.facts import Facts
-from ...hardware import REGISTER_FILE
+from ...hardware import REGISTER_FILE, WORD_BYTES
 from ...ir.nodes import Assign, Effect, Expr, For, Kernel, Literal, Statement, Variable, While
 from ...ir.structured import assigns
 from ...ir.walk import computed_with, in_loops, reachable, statements, used_variables
@@ -213,10 +213,13 @@ def _lasts(part: Expr, facts: Facts) -> bool:
 
 
 def _is_one_by_one(access: Addresses, layout: Layout) -> bool:
-    """Whether threads load elements that lie beside those of their neighbours, each by itself."""
-    axes = [axis for axis in range(layout.rank) if access.closeness(axis)]
-    alone = all(side_by_side(access, axis) == 1 and layout.run(axis) == 1 for axis in axes)
-    return access.loads and bool(axes) and alone
+    """Whether threads load elements that lie beside those of their neighbours, each by itself, or those of a word at once."""
+    runs = [(layout.run(axis), side_by_side(access, axis)) for axis in range(layout.rank) if access.closeness(axis)]
+    return (
+        access.loads
+        and bool(runs)
+        and all(run == most and (run == 1 or run * access.itemsize <= WORD_BYTES) for run, most in runs)
+    )
 
 
 def _in_one_place(access: Addresses, layout: Layout) -> int:

@@ -82,3 +82,8 @@ def side_by_side(access: Addresses, axis: int) -> int:
     contiguity = access.info.contiguity[axis]
     aligned = max(access.info.divisibility[axis] // access.itemsize, 1) if contiguity > 1 else 1
     return min(contiguity, aligned, access.at_once)
+
+
+def most_side_by_side(access: Addresses) -> int:
+    """The same along the axis along which it is most."""
+    return max((side_by_side(access, axis) for axis in range(len(access.info.contiguity))), default=1)

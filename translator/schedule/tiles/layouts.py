@@ -22,7 +22,7 @@ from ..products.dot_plan import Dots
 from ..products.held_operands import Words
 from ..products.shared_tiles import SharedTile
 from ..staging.ring_plan import Rings
-from .access_costs import access_cost, address_cost, reduction_cost, side_by_side
+from .access_costs import access_cost, address_cost, most_side_by_side, reduction_cost, side_by_side
 from .layout import Layout, blocked, drop_axis
 from .layout_problem import Addresses, Node, Path, Problem, Relation
 from .outer_tiles import operands_of, outer_layout
@@ -273,12 +273,14 @@ def _longest_run(accesses: list[Addresses]) -> int:
     """How many consecutive elements a thread has at most, so that it stores them at once.
 
     In two stores each would leave gaps that the other fills, and sectors be written in pieces. What stands behind a loop
-    with other accesses does not count.
+    with other accesses does not count, nor what is stored element by element in any case. Of stores that memory allows different
+    widths the widest counts.
     """
     inner = any(access.repeated for access in accesses)
-    stores = [access for access in accesses if not access.loads and access.at_once > 1]
-    sizes = [access.itemsize for access in stores if access.repeated == inner]
-    return max(ACCESS_BYTES // max(sizes, default=1), 1)
+    stores = [access for access in accesses if not access.loads and access.at_once > 1 and access.repeated == inner]
+    sizes = [access.itemsize for access in stores]
+    known = [run for access in stores if (run := most_side_by_side(access)) > 1]
+    return max(min(ACCESS_BYTES // max(sizes, default=1), max(known, default=ACCESS_BYTES)), 1)
 
 
 def _repeats(problem: Problem, node: Node, fast_axis: int, most: int) -> dict[int, int]:
