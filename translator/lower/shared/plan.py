@@ -1,4 +1,4 @@
-"""Where shared arrays lie: static ones while they fit, otherwise one struct in dynamic shared memory.
+"""Where shared arrays lie: static ones while they fit and all threads have the same, otherwise one struct in dynamic memory.
 
 Where the kernel has no room otherwise, arrays take turns (`turns.py`). Those of one turn lie side by side, and all turns of an
 area have theirs in the same place. Before an array is written, everyone has read what was there (`Context.before_write`).
@@ -28,7 +28,7 @@ def plan_shared(context: Context, kernel: Kernel) -> tuple[tuple[Shared, ...], t
     arrays = tuple(sorted(_with_areas(every), key=lambda array: -array.alignment))
     target = context.schedule.target
     total = bytes_of(arrays)
-    if total <= target.max_static_shared_bytes and not any(array.area for array in arrays):
+    if total <= target.max_static_shared_bytes and not any(array.area or array.of_teams for array in arrays):
         return arrays, (), 0
     if total > target.max_dynamic_shared_bytes:
         detail = "\n".join(f"  {array.name}: {array.size} bytes, {array.comment}" for array in arrays)
