@@ -7,6 +7,7 @@ from typing import Any
 
 import dot_kernels as kernels
 import dot_kernels_more as more
+import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
@@ -382,3 +383,29 @@ def test_loops_of_one_ring_name_where_each_begins() -> None:
     declared = re.findall(r"const int (first_used\w*) = used;", source)
     assert len(declared) == len(set(declared))
     assert not nvrtc.is_available() or "error" not in nvrtc.compile_text(planned(two_starts, signature).artifact).log
+
+
+@triton.jit
+def chosen_product(a_ptr, b_ptr, i_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Two numbers of one name: of the first those that multiply alone know, of the second all."""
+    m, n, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(tl.load(i_ptr)):
+        acc += i
+    if tl.load(i_ptr + 1) % 2 == 0:
+        for start in range(0, K, BK):
+            at = start + k
+            a = tl.load(a_ptr + m[:, None] * K + at[None, :], mask=(m[:, None] < M) & (at[None, :] < K), other=0.0)
+            b = tl.load(b_ptr + n[None, :] * K + at[:, None], mask=(n[None, :] < N) & (at[:, None] < K), other=0.0)
+            acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+@pytest.mark.parametrize("second", [4, 5])
+def test_each_role_declares_what_it_assigns(second: int, run_everywhere: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-4, 4, (64, 32)).astype(np.float16), rng.integers(-4, 4, (32, 32)).astype(np.float16)
+    c, numbers = np.full((64, 32), 9, np.float32), np.array([3, second], np.int32)
+    c = run_everywhere(chosen_product, (1, 1), a, b, numbers, c, 64, 32, 32, BM=64, BN=32, BK=32)[3]
+    np.testing.assert_array_equal(c, 3 + (a.astype(np.float64) @ b.T if second % 2 == 0 else 0))

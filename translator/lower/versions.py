@@ -15,6 +15,7 @@ from ..ir.structured import is_elementwise
 from ..ir.walk import MOVES, REARRANGES, assigned_variables, only_values, statements
 from ..schedule.accesses.pointers import read_only_pointers
 from ..schedule.plan import Schedule
+from ..schedule.staging.producer import consumer_block, producer_block
 from ..schedule.tiles.layout_problem import tile_uses
 from .text.scopes import Scopes, occurrences
 
@@ -83,10 +84,19 @@ def _alike(
     variables = (*parameters, *(v for statement in statements(kernel.body) for v in assigned_variables(statement)))
     groups: dict[object, list[Variable]] = {}
     read_only = read_only_pointers(kernel)  # these are to const, which what is written through is not
+    roles = _assigned_by_roles(kernel) if schedule.rings.has_producer else ()
     for variable in dict.fromkeys(variables):
         if variable not in apart and (key := _in_common(schedule, scopes, variable)) is not None:
-            groups.setdefault((key, variable in read_only), []).append(variable)
+            in_roles = tuple(variable in assigned for assigned in roles)
+            groups.setdefault((key, variable in read_only, in_roles), []).append(variable)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _assigned_by_roles(kernel: Kernel) -> tuple[set[Variable], ...]:
+    """What the loading warpgroup assigns, and the others: a role that leaves out a variable does not declare it either."""
+    loading = producer_block(kernel.body)
+    parts = loading, consumer_block(kernel.body, loading)
+    return tuple({v for statement in statements(part) for v in assigned_variables(statement)} for part in parts)
 
 
 def _reduced_together(kernel: Kernel) -> Iterator[Variable]:
