@@ -2,7 +2,8 @@
 
 In: the parameters of a kernel and the values bound to them. Out: a `Call`: the `Argument`s of the translation, the values
 to pass, the arrays among them, and the cache key. The rules are Triton's: pointers and integers divisible by 16 and
-integers equal to 1 get kernels of their own, everything else shares one per type.
+integers equal to 1 get kernels of their own, everything else shares one per type. Multiples of 8, 4 and 2 get texts of their own
+behind that, where it makes a difference (`runtime/finer.py`).
 """
 
 from __future__ import annotations

@@ -22,9 +22,7 @@ from .access import widest_access
 DIVISORS = (2, 4, 8)  # of 16 specialisation knows; 8 halves are 16 bytes
 
 Place = tuple[Expr, Expr | None]  # the pointers and the mask of an access
-Widths = dict[
-    Statement, tuple[int, bool]
-]  # by load or store of a tile: the most elements at once, and if always all of them
+Widths = dict[Statement, tuple[int, bool]]  # by access: the most elements at once, and whether always all of them
 
 
 def finer_divisors(kernel: Kernel, some: Set[Variable]) -> dict[Variable, tuple[int, ...]]:
