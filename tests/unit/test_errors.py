@@ -266,7 +266,8 @@ def test_a_kernel_needs_a_source() -> None:
     [
         ("*fp32, i32", "2 entries"),
         ("*fp33, i32, 8", "entry 1"),
-        ("*fp32:8, i32, 8", "16 or 1"),
+        ("*fp32:8, i32, 8", "only an integer can be a multiple of 8"),
+        ("*fp32:3, i32, 8", "16, 8, 4, 2 or 1"),
         ("*fp32:1, i32, 8", "only an integer"),
         ("*fp32, i32, x8", "compile-time"),
         ("*fp32, i32, float16", "can be a type, written fp16 or tl.float16, or a string, with its quotes: 'float16'"),

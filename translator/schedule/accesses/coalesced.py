@@ -79,7 +79,7 @@ def coalesce_stores(
         gain = GAIN if access.at_once > 1 else GAIN_OF_ELEMENTS
         stays = in_place or statement in innermost
         known = replace(access, at_once=most_side_by_side(access))
-        if statement.call.op == "store" and _is_narrow(known):
+        if _is_narrow(known):
             if stays:
                 continue
             access = known
@@ -98,8 +98,8 @@ def coalesce_stores(
 
 
 def _is_narrow(access: Addresses) -> bool:
-    """Whether an instruction has several elements, but four lanes have less than a sector of them."""
-    return access.at_once > 1 and access.itemsize * access.at_once < SECTOR_BYTES // 4
+    """Whether an instruction stores or loads several elements, but four lanes have less than a sector of them."""
+    return not access.adds and access.at_once > 1 and access.itemsize * access.at_once < SECTOR_BYTES // 4
 
 
 def _copies(layout: Layout) -> int:
@@ -165,7 +165,7 @@ def _bytes_side_by_side(layout: Layout, access: Addresses) -> int:
     for axis, bits in enumerate(layout.axes):
         if access.info.contiguity[axis] > 1 or axis in access.side_by_side:
             run = layout.run(axis)
-            at_once = access.at_once if access.loads else min(access.at_once, layout.vector(axis))
+            at_once = access.at_once if access.loads or access.adds else min(access.at_once, layout.vector(axis))
             length = next((k for k, bit in enumerate(bits) if bit != REGISTER and bit >= LANE_BITS), len(bits))
             if _is_narrow(access):
                 length = bits_of(run) + _lanes_behind(bits, bits_of(run))

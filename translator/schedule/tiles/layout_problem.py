@@ -51,6 +51,7 @@ class Addresses:
       at_once: how many elements an instruction has at most.
       repeated: whether it stands in a loop.
       quotients: the divisions of indices that its addresses and its mask take.
+      adds: whether it is an atomic operation, which has its own widths.
     """
 
     info: AxisInfo
@@ -60,6 +61,7 @@ class Addresses:
     at_once: int
     repeated: bool
     quotients: int = 0
+    adds: bool = False
 
     @property
     def side_by_side(self) -> frozenset[int]:
@@ -182,8 +184,9 @@ def _collect_structure(
             info = facts.at(statement).info(pointer)
             apart = steps(pointer, facts.definitions, problem.steps)
             itemsize = pointer.type.element.element_ty.itemsize
-            most = elements_at_once(expr, problem.target) if is_atomic(expr) else max(ACCESS_BYTES // itemsize, 1)
-            access = Addresses(info, itemsize, apart, expr.op == "load", most, repeated, _quotients(expr, facts))
+            adds, quotients = is_atomic(expr), _quotients(expr, facts)
+            most = elements_at_once(expr, problem.target) if adds else max(ACCESS_BYTES // itemsize, 1)
+            access = Addresses(info, itemsize, apart, expr.op == "load", most, repeated, quotients, adds)
             problem.accesses.setdefault(node, []).append(access)
     targets = statement.targets if isinstance(statement, Assign) else ()
     if expr.op == "reduce" and expr.attribute("axis") is not None:

@@ -274,12 +274,12 @@ def _longest_run(accesses: list[Addresses]) -> int:
 
     In two stores each would leave gaps that the other fills, and sectors be written in pieces. What stands behind a loop
     with other accesses does not count, nor what is stored element by element in any case. Of stores that memory allows different
-    widths the widest counts.
+    widths the widest counts; atomics have their own widths.
     """
     inner = any(access.repeated for access in accesses)
     stores = [access for access in accesses if not access.loads and access.at_once > 1 and access.repeated == inner]
     sizes = [access.itemsize for access in stores]
-    known = [run for access in stores if (run := most_side_by_side(access)) > 1]
+    known = [run for access in stores if not access.adds and (run := most_side_by_side(access)) > 1]
     return max(min(ACCESS_BYTES // max(sizes, default=1), max(known, default=ACCESS_BYTES)), 1)
 
 
