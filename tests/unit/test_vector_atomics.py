@@ -108,9 +108,9 @@ def test_what_is_not_aligned_or_split_by_the_mask(kind: str, arch: str) -> None:
         odd = body(add_kernel.translate(f"*{kind}:16, *{kind}{pointer}, i32:16, {first}, 1024", arch=arch))
         assert "atomicAdd(out_ptr + " in odd and "atomic_add_vec" not in odd
     pairs = add_kernel.translate(f"*{kind}:16, *{kind}:16, i32:16, 2, 1024", arch=arch)
-    two = "PAIR_VEC" if kind == "fp32" else "VEC"  # of halves a thread has no more, so that lanes add side by side
-    assert (f"atomic_add_vec<{two}>(" in body(pairs)) == (not floats_apart)
-    assert (f"constexpr int {two} = 2;" in pairs.source) == (not floats_apart)
+    # A thread has no more, so that lanes add side by side.
+    assert ("atomic_add_vec<VEC>(" in body(pairs)) == (not floats_apart)
+    assert ("constexpr int VEC = 2;" in pairs.source) == (not floats_apart)
 
 
 @pytest.mark.parametrize(("scope", "suffix"), [("cta", "_block"), ("gpu", ""), ("sys", "_system")])

@@ -274,12 +274,13 @@ def _longest_run(accesses: list[Addresses]) -> int:
 
     In two stores each would leave gaps that the other fills, and sectors be written in pieces. What stands behind a loop
     with other accesses does not count, nor what is stored element by element in any case. Of stores that memory allows different
-    widths the widest counts; atomics have their own widths.
+    widths the widest counts, and of atomics those that memory, not the GPU, allows no wider.
     """
     inner = any(access.repeated for access in accesses)
     stores = [access for access in accesses if not access.loads and access.at_once > 1 and access.repeated == inner]
     sizes = [access.itemsize for access in stores]
-    known = [run for access in stores if not access.adds and (run := most_side_by_side(access)) > 1]
+    widths = [(access, most_side_by_side(access)) for access in stores]
+    known = [run for access, run in widths if run > 1 and (run < access.at_once or not access.adds)]
     return max(min(ACCESS_BYTES // max(sizes, default=1), max(known, default=ACCESS_BYTES)), 1)
 
 
