@@ -1,13 +1,14 @@
 """Everyday kernels at sizes that no vector divides: rows that are not aligned, and ends within a vector.
 
-usage: python benchmarks/everyday_odd.py [--only WORD ...] [--case-ms 60] [--output RESULT.json] [--small]
+usage: python benchmarks/everyday_odd.py [--even] [--only WORD ...] [--case-ms 60] [--output RESULT.json] [--small]
 
 The kernels, checks and options are those of `everyday.py`. Triton has no vectors for such rows either; what counts is how
-neighbouring threads share sectors, and what an address takes.
+neighbouring threads share sectors, and what an address takes. With --even all odd sizes are one less, so that 2 divides them.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from everyday import SOURCES, measure
@@ -93,15 +94,18 @@ SIZES: dict[str, tuple[int, ...]] = {
 }
 
 
-def odd_sources() -> dict[str, Any]:
-    """The kernels that have such sizes, by file, each once."""
+def odd_sources(even: bool = False) -> dict[str, Any]:
+    """The kernels that have such sizes, or those that are one less, by file, each once."""
+    sizes = {name: tuple(size - (even and size > 64 and size % 2) for size in own) for name, own in SIZES.items()}
     found: dict[str, Any] = {}
     for source, cases in SOURCES.items():
         smalls = {build: small for build, _, small in reversed(cases)}
-        odd = tuple((build, SIZES[build.__name__], small) for build, small in smalls.items() if build.__name__ in SIZES)
+        odd = tuple((build, sizes[build.__name__], small) for build, small in smalls.items() if build.__name__ in SIZES)
         found |= {source: odd} if odd else {}
     return found
 
 
 if __name__ == "__main__":
-    measure(odd_sources(), __doc__)
+    even = "--even" in sys.argv
+    sys.argv = [word for word in sys.argv if word != "--even"]
+    measure(odd_sources(even), __doc__)
