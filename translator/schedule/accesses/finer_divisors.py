@@ -32,28 +32,28 @@ def finer_divisors(kernel: Kernel, some: Set[Variable]) -> dict[Variable, tuple[
     as wide as it can be, or has to count how many of its elements are inside of a bound. What is as wide in any case may count.
     """
     open_ones = {p.variable: p.divisibility for p in kernel.parameters if p.variable in some and _is_open(p)}
-    places = {statement: place for statement in statements(kernel.body) if (place := _place(statement))}
-    if not open_ones or not places:
+    every = {statement: place for statement in statements(kernel.body) if (place := _place(statement))}
+    if not open_ones or not every:
         return {}
     facts, all_known = find_facts(kernel), {p.variable: p.divisibility for p in kernel.parameters}
 
-    def widths(divisor: int, but: Variable | None = None) -> Widths:
+    def widths(places: Mapping[Statement, Place], divisor: int, but: Variable | None = None) -> Widths:
         own = {one: max(divisor, known) for one, known in open_ones.items() if one is not but}
         return _widths(kernel, places, facts, {**all_known, **own})
 
-    least, most = widths(1), widths(DIVISORS[-1])
-    places = {access: place for access, place in places.items() if most[access][0] > least[access][0]}
-    if not places:
+    least, most = widths(every, 1), widths(every, DIVISORS[-1])
+    wider = {access: place for access, place in every.items() if most[access][0] > least[access][0]}
+    if not wider:
         return {}
-    levels = [least, *map(widths, DIVISORS[:-1]), most]
-    decisive = where_from(kernel.body, (v for access in places for v in read_variables(access)))
+    levels = [least, *(widths(wider, divisor) for divisor in DIVISORS[:-1]), most]
+    decisive = where_from(kernel.body, (v for access in wider for v in read_variables(access)))
     found = {}
     for one, known in open_ones.items():
-        without = widths(DIVISORS[-1], but=one) if one in decisive else most
-        own = [access for access in places if without[access] < most[access]]
+        without = widths(wider, DIVISORS[-1], but=one) if one in decisive else most
+        own = [access for access in wider if without[access] < most[access]]
         steps = zip(DIVISORS, levels, levels[1:], strict=False)
-        wider = (d for d, below, here in steps if d > known and any(here[access] > below[access] for access in own))
-        if divisors := tuple(wider)[::-1]:
+        useful = (d for d, below, here in steps if d > known and any(here[access] > below[access] for access in own))
+        if divisors := tuple(useful)[::-1]:
             found[one] = divisors
     return found
 
